@@ -1,0 +1,227 @@
+"""The frozen values that a catalog gives: what one release in one variant is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Network = Literal["public", "vpc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """An operating system and a processor, as image indexes write them."""
+
+    os: str = "linux"
+    architecture: str = "amd64"
+
+    def __str__(self) -> str:
+        return f"{self.os}/{self.architecture}"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseSource:
+    """Comes with the base image."""
+
+    kind = "base"
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class PipSource:
+    """Distributions with exact versions, from a named index."""
+
+    kind = "pip"
+    distributions: tuple[tuple[str, str], ...]
+    """Name and version; the first one stands for the component."""
+    index: str
+    imports: str | None
+    overrides: bool
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSource:
+    """One archive, unpacked at a path."""
+
+    kind = "archive"
+    file: str
+    location: str
+    """Name of its address in the config."""
+    path: str
+    strip_components: int
+    library_path: str | None
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSource:
+    """A tree of the image's folder."""
+
+    kind = "files"
+    tree: Path
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class AptSource:
+    """Distribution packages at exact versions."""
+
+    kind = "apt"
+    packages: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSource:
+    """Shell commands, and how to see that they worked."""
+
+    kind = "run"
+    commands: tuple[str, ...]
+    check: str
+    expect: str
+
+
+ComponentSource = BaseSource | PipSource | ArchiveSource | FilesSource | AptSource | RunSource
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One named, versioned thing in the image."""
+
+    id: str
+    title: str
+    version: str
+    """As promised."""
+    source: ComponentSource
+    features: tuple[str, ...] = ()
+    stands_in_for: str | None = None
+    """What the promise means elsewhere, when this is only its public counterpart."""
+
+    @property
+    def installed_version(self) -> str:
+        """The version that is really installed, which a stand-in has of its own."""
+        if isinstance(self.source, PipSource) and len(self.source.distributions) == 1:
+            return self.source.distributions[0][1]
+        return self.version
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFacts:
+    """What is known of a base image: the resolver's ground."""
+
+    name: str
+    python: str
+    glibc: str
+    site_packages: str
+    packages: Mapping[str, str]
+    """Distribution, by its normalised name -> version."""
+    complaints: Mapping[str, tuple[str, ...]]
+    complete: bool
+    file: str
+    """Where this is written, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapRecipe:
+    """How a base of ours is made from a distribution."""
+
+    name: str
+    suite: str
+    architecture: str
+    include: tuple[str, ...]
+    source_date_epoch: int
+    env: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The image below: a reference, or a recipe of ours."""
+
+    reference: str | None
+    recipe: BootstrapRecipe | None
+    facts: BaseFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A place to publish to, before any rewriting by the config."""
+
+    host: str
+    network: Network
+    region: str | None
+    repository: str
+    """Namespace and image name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """All places of a family."""
+
+    public_host: str
+    vpc_host: str
+    """With `{region}` in it."""
+    regions: tuple[str, ...]
+    repository: str
+
+    def public(self) -> Endpoint:
+        """Return the one public place; it never changes with a region."""
+        return Endpoint(self.public_host, "public", None, self.repository)
+
+    def vpc(self, region: str) -> Endpoint:
+        """Return the place inside one region."""
+        return Endpoint(self.vpc_host.replace("{region}", region), "vpc", region, self.repository)
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The image's run-time configuration."""
+
+    env: tuple[tuple[str, str], ...] = ()
+    workdir: str | None = None
+    entrypoint: tuple[str, ...] | None = None
+    cmd: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release in one variant for one platform, with everything resolved that needs no network."""
+
+    image: str
+    title: str
+    description: str
+    name: str
+    """Such as 25.02."""
+    variant: str
+    variant_reason: str
+    """Why this variant was taken; shown in the first line of a build."""
+    tag: str
+    platform: Platform
+    base: Base
+    components: tuple[Component, ...]
+    """In layer order."""
+    protected: tuple[str, ...]
+    """Normalised names of distributions that nothing may replace."""
+    expected_complaints: Mapping[str, tuple[str, ...]]
+    endpoints: Endpoints
+    config: RunConfig
+    folder: Path
+    """`images/<image>`."""
+    previous: str | None = None
+    driver: str | None = None
+    highlights: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    overridden: Mapping[str, str] = field(default_factory=dict)
+    """Versions tried with --set, not written in the manifest."""
+    size_budget_bytes: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of its lock and record: 25.02-open, with the architecture unless that is amd64."""
+        suffix = "" if self.platform.architecture == "amd64" else f"-{self.platform.architecture}"
+        return f"{self.name}-{self.variant}{suffix}"
+
+    def component(self, component_id: str) -> Component | None:
+        """Return a component by its canonical id."""
+        return next((component for component in self.components if component.id == component_id), None)

@@ -1,0 +1,245 @@
+"""The files a person edits, as pydantic models: the one definition of what may stand in them.
+
+`image.yaml` is an ImageFile, `releases/*.yaml` a ReleaseFile, `bases/*.yaml` a BaseFile.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$")]
+"""Lower case, digits and single separators: what a repository path and a canonical id may hold."""
+ReleaseName = Annotated[str, StringConstraints(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
+"""Year and month, such as "25.02", with a number for a repaired release."""
+Version = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
+Architecture = Literal["amd64", "arm64"]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Strict(BaseModel):
+    """Unknown keys and silent conversions are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class BaseKind(Strict):
+    """The component comes with the base image."""
+
+    kind: Literal["base"]
+    probe: str = "none"
+
+
+class PipKind(Strict):
+    """A distribution, or several, and what they require."""
+
+    kind: Literal["pip"]
+    distribution: str | None = None
+    """Defaults to the component's id."""
+    version: str = "{version}"
+    """A template over the promised version: `{version:public}`, `{version:major.minor.patch}`."""
+    wheels: dict[str, dict[str, Version]] = Field(default_factory=dict)
+    """For a component made of several distributions: promised version -> distribution -> its version."""
+    index: str = "pypi"
+    imports: str | None = None
+    """The module that proves it can be imported; empty for one that needs a GPU to import."""
+    overrides: bool = False
+    """These versions win over what other distributions require."""
+    stands_in_for: str | None = None
+    """Said in the table of components when this is not the promised thing itself."""
+    probe: str = "metadata"
+
+
+class ArchiveKind(Strict):
+    """A tar or zip unpacked at a path."""
+
+    kind: Literal["archive"]
+    archive: str
+    """File name, a template over the version and `{arch}`, below the address that config gives `location`."""
+    location: str
+    """A name under `archives:` in the config."""
+    path: str
+    strip_components: int = 0
+    library_path: str | None = None
+    """A folder below `path` that is put in front of LD_LIBRARY_PATH."""
+    probe: str = "none"
+
+
+class FilesKind(Strict):
+    """A tree below the image's folder, copied as it is."""
+
+    kind: Literal["files"]
+    tree: str
+    path: str = "/"
+    version: str = "{version}"
+
+
+class AptKind(Strict):
+    """Distribution packages at exact versions."""
+
+    kind: Literal["apt"]
+    packages: dict[str, str]
+    """Package -> version, a template; a `*` at the end stands for the distribution's revision."""
+
+
+class RunKind(Strict):
+    """Shell commands, the last resort."""
+
+    kind: Literal["run"]
+    commands: list[str] = Field(min_length=1)
+    check: str
+    """A command in the image."""
+    expect: str
+    """What it prints: a template over the version, found anywhere in its output."""
+
+
+Source = Annotated[
+    BaseKind | PipKind | ArchiveKind | FilesKind | AptKind | RunKind, Field(discriminator="kind")
+]
+
+
+class ComponentEntry(Strict):
+    """How one component gets into the image, in each variant."""
+
+    title: str
+    aliases: list[str] = Field(default_factory=list)
+    """Other spellings seen in releases."""
+    architectures: list[Architecture] = ["amd64", "arm64"]
+    sources: dict[str, Source]
+
+
+class PublicEndpoint(Strict):
+    """One host for the whole world."""
+
+    host: str
+
+
+class VpcEndpoint(Strict):
+    """A host per region."""
+
+    host: Annotated[str, StringConstraints(pattern=r"\{region\}")]
+    regions: list[Name] = Field(min_length=1)
+
+
+class EndpointsEntry(Strict):
+    """Where the family is published."""
+
+    public: PublicEndpoint
+    vpc: VpcEndpoint
+
+
+class BaseEntry(Strict):
+    """The image below: one by reference, or one of ours made from a distribution."""
+
+    reference: str | None = None
+    """A template over the release's `base` table: `nvcr.io/nvidia/pytorch:{ngc}-py3`."""
+    image: str | None = None
+    """A folder of `images/` that has a `bootstrap` table."""
+    facts: str
+    """File below `bases/` with the base's Python, platform and packages, without `.yaml`; a template."""
+
+
+class VariantEntry(Strict):
+    """One way to build the releases of this family."""
+
+    title: str
+    tag: str
+    """A template: `{release}-serverless`, `{release}-vllm{vllm}-cu{cuda:majorminor}`."""
+    base: BaseEntry
+    protected: list[str] = Field(default_factory=list)
+    """Distributions that no later install may replace."""
+
+
+class ConfigEntry(Strict):
+    """The image's run-time configuration."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    workdir: str | None = None
+    entrypoint: list[str] | None = None
+    cmd: list[str] | None = None
+
+
+class BootstrapEntry(Strict):
+    """A root file system made by mmdebstrap or debootstrap."""
+
+    suite: Name
+    architecture: Architecture
+    include: list[str]
+    source_date_epoch: int
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class ImageFile(Strict):
+    """`image.yaml` of a family of releases."""
+
+    image: Name
+    title: str
+    description: str = ""
+    namespace: str = ""
+    endpoints: EndpointsEntry
+    config: ConfigEntry = Field(default_factory=ConfigEntry)
+    variants: dict[str, VariantEntry] = Field(min_length=1)
+    components: dict[Name, ComponentEntry] = Field(min_length=1)
+    """In layer order: least often changed first."""
+    size_budget_gib: float | None = None
+
+
+class BootstrapFile(Strict):
+    """`image.yaml` of a base of ours."""
+
+    image: Name
+    title: str
+    bootstrap: BootstrapEntry
+
+
+class Promise(Strict):
+    """A component's entry in a release, in its long form."""
+
+    version: Version
+    features: list[str] = Field(default_factory=list)
+    architectures: list[Architecture] | None = None
+    downgrade: str | None = None
+    """Why the version is lower than in the release before."""
+
+
+class VariantPromises(Strict):
+    """What a release promises in one variant only."""
+
+    components: dict[str, Version | Promise] = Field(default_factory=dict)
+    unavailable: str | None = None
+    """Why the release cannot be built in this variant."""
+    expected_complaints: dict[str, list[str]] = Field(default_factory=dict)
+    """Distribution -> requirements of it that the release breaks on purpose."""
+
+
+class ReleaseFile(Strict):
+    """`releases/<release>.yaml`: versions and highlights, and of an heir only what differs."""
+
+    release: ReleaseName
+    previous: ReleaseName | None = None
+    date: str | None = None
+    base: dict[str, Version] = Field(default_factory=dict)
+    driver: str | None = None
+    components: dict[str, Version | Promise] = Field(default_factory=dict)
+    unlisted: list[str] = Field(default_factory=list)
+    """Inherited components that this release no longer promises."""
+    variants: dict[str, VariantPromises] = Field(default_factory=dict)
+    highlights: list[str] = Field(default_factory=list)
+    fixes: list[str] = Field(default_factory=list)
+
+
+class BaseFile(Strict):
+    """What is known of a base: generated by `lj-image base`, read by the resolver."""
+
+    base: str
+    python: Annotated[str, StringConstraints(pattern=r"^3\.\d+(\.\d+)?$")]
+    glibc: Annotated[str, StringConstraints(pattern=r"^2\.\d+$")]
+    architecture: Architecture
+    site_packages: str
+    """Where pip installs to."""
+    packages: dict[str, Version]
+    complaints: dict[str, list[str]] = Field(default_factory=dict)
+    """What `pip check` says of the base itself: distribution -> requirements."""
+    complete: bool = True
+    """False while the list is known in part only."""
