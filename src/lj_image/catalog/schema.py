@@ -94,9 +94,7 @@ class RunKind(Strict):
     """What it prints: a template over the version, found anywhere in its output."""
 
 
-Source = Annotated[
-    BaseKind | PipKind | ArchiveKind | FilesKind | AptKind | RunKind, Field(discriminator="kind")
-]
+Source = Annotated[BaseKind | PipKind | ArchiveKind | FilesKind | AptKind | RunKind, Field(discriminator="kind")]
 
 
 class ComponentEntry(Strict):

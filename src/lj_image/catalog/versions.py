@@ -54,9 +54,7 @@ def compare(left: str, right: str) -> int:
 
 
 def _compare_runs(left: str, right: str) -> int:
-    for a, b in zip_longest(
-        re.findall(r"\d+|[^\d.]+", left), re.findall(r"\d+|[^\d.]+", right), fillvalue=""
-    ):
+    for a, b in zip_longest(re.findall(r"\d+|[^\d.]+", left), re.findall(r"\d+|[^\d.]+", right), fillvalue=""):
         key_a, key_b = _run_key(a), _run_key(b)
         if key_a != key_b:
             return 1 if key_a > key_b else -1
@@ -86,9 +84,7 @@ class VersionText(str):
                 return ".".join(map(str, numbers[:wanted]))
             case "majorminor":
                 return "".join(map(str, numbers[:2]))
-        raise ValueError(
-            f"unknown form {spec!r}; use major, major.minor, major.minor.patch, majorminor or public"
-        )
+        raise ValueError(f"unknown form {spec!r}; use major, major.minor, major.minor.patch, majorminor or public")
 
 
 def fill(template: str, values: Mapping[str, str], *, location: Location | None = None) -> str:

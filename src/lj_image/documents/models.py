@@ -99,9 +99,7 @@ def _finding(item: dict[str, Any], document: Document, model: type[BaseModel]) -
             location=location,
         )
     if kind == "union_tag_not_found":
-        return ManifestError(
-            f"{name} has no 'kind'", hint="add `kind: pip` or another kind", location=location
-        )
+        return ManifestError(f"{name} has no 'kind'", hint="add `kind: pip` or another kind", location=location)
     expected = _TYPE_NAMES.get(kind)
     message = f"found {item['input']!r}, expected {expected}" if expected else item["msg"]
     return ManifestError(f"{name}: {message}", location=location)
@@ -109,12 +107,8 @@ def _finding(item: dict[str, Any], document: Document, model: type[BaseModel]) -
 
 def _unquoted(name: str, text: str, value: Any, location: Location) -> ManifestError:
     if value is None:
-        return ManifestError(
-            f"{name} has no value", hint=f'write one: `{name.split(".")[-1]}: "…"`', location=location
-        )
-    kind = (
-        "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
-    )
+        return ManifestError(f"{name} has no value", hint=f'write one: `{name.split(".")[-1]}: "…"`', location=location)
+    kind = "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
     return ManifestError(
         f"{name}: {text} is read as the {kind} {value}",
         hint=f'quote it: "{text}"',

@@ -135,9 +135,7 @@ def _key(node: yaml.Node, file: str) -> str:
             hint=f'quote it: "{node.value}"',
             location=_location(node, file),
         )
-    raise ManifestError(
-        f"a {_kind(node)} cannot be a key", hint="write a name", location=_location(node, file)
-    )
+    raise ManifestError(f"a {_kind(node)} cannot be a key", hint="write a name", location=_location(node, file))
 
 
 def _scalar(node: yaml.Node) -> Any:

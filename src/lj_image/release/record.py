@@ -1,0 +1,152 @@
+"""The record: what was built, verified and pushed, as one JSON document per release × variant.
+
+Kept in the cache, one folder per image family; written by rename under a lock, so two runs never mix.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lj_image.errors import LjImageError, Location
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An image that exists."""
+
+    image_id: str
+    """`sha256:…`, as the engine names it."""
+    tag: str
+    """Local reference, image:tag."""
+    inputs: str
+    """Digest over everything that the image was made from."""
+    lock: str
+    """The lock's digest."""
+    builder: str
+    base: str
+    """The base's reference with its digest or id."""
+    at: str
+    """UTC, ISO 8601."""
+    seconds: float
+    size_bytes: int
+    partial: bool = False
+    overridden: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The outcome of the proof for one image id."""
+
+    image_id: str
+    passed: bool
+    checks: int
+    failed: tuple[str, ...]
+    found: dict[str, str]
+    """Component id -> the version found inside."""
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A reference that holds the image, as the registry itself says."""
+
+    reference: str
+    """The real name, before any rewriting."""
+    sent_to: str
+    """Where the bytes went on this machine; equal to `reference` unless the config rewrites it."""
+    digest: str
+    """Of the manifest, `sha256:…`."""
+    image_id: str
+    network: str
+    region: str | None
+    verified: bool
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that is known of one release × variant on this machine."""
+
+    image: str
+    release: str
+    variant: str
+    built: Built | None = None
+    verified: Verified | None = None
+    pushed: tuple[Pushed, ...] = ()
+    tool: str = ""
+    """The version of lj-image that wrote it."""
+
+    def proves(self, image_id: str) -> bool:
+        """Say whether this very image passed its verification."""
+        return self.verified is not None and self.verified.passed and self.verified.image_id == image_id
+
+    def with_pushed(self, pushed: Pushed) -> Record:
+        """Return a record in which `pushed` replaces what was known of its reference."""
+        others = tuple(item for item in self.pushed if item.reference != pushed.reference)
+        return replace(self, pushed=(*others, pushed))
+
+
+class Records:
+    """The records of one image family, as files."""
+
+    def __init__(self, cache_dir: Path, image: str) -> None:
+        self.folder = cache_dir / "records" / image
+        self.image = image
+
+    def path(self, key: str) -> Path:
+        """Return the file of one release × variant, such as 25.02-open."""
+        return self.folder / f"{key}.json"
+
+    def read(self, key: str) -> Record | None:
+        """Return a record, or None when nothing was built; raises LjImageError for a damaged file."""
+        path = self.path(key)
+        try:
+            return _from_json(json.loads(path.read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise LjImageError(
+                f"the record of {key} is damaged: {error}",
+                hint="delete the file and build again",
+                location=Location(str(path)),
+            ) from None
+
+    def update(self, key: str, change: Callable[[Record | None], Record]) -> Record:
+        """Replace a record by `change(record)`, under a lock, by rename."""
+        from filelock import FileLock
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / f".{key}.lock"):
+            record = change(self.read(key))
+            partial = self.folder / f".{key}.partial"
+            partial.write_text(json.dumps({"format": FORMAT} | asdict(record), indent=2) + "\n")
+            partial.replace(self.path(key))
+        return record
+
+    def last_built(self) -> str | None:
+        """Return the key of the record whose image was built last."""
+        built = [
+            (record.built.at, path.stem)
+            for path in self.folder.glob("*.json")
+            if (record := self.read(path.stem)) and record.built
+        ]
+        return max(built)[1] if built else None
+
+
+def _from_json(values: dict[str, Any]) -> Record:
+    if values.pop("format") != FORMAT:
+        raise ValueError("written by another version of lj-image")
+    built, verified = values.pop("built"), values.pop("verified")
+    pushed = tuple(Pushed(**item) for item in values.pop("pushed"))
+    return Record(
+        **values,
+        built=Built(**built) if built else None,
+        verified=Verified(**{**verified, "failed": tuple(verified["failed"])}) if verified else None,
+        pushed=pushed,
+    )
