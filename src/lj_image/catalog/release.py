@@ -40,6 +40,7 @@ class PipSource:
     imports: str | None
     overrides: bool
     probe: str
+    build_env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

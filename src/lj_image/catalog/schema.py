@@ -49,6 +49,8 @@ class PipKind(Strict):
     stands_in_for: str | None = None
     """Said in the table of components when this is not the promised thing itself."""
     probe: str = "metadata"
+    build_env: dict[str, str] = Field(default_factory=dict)
+    """Environment in which a source distribution is built into a wheel."""
 
 
 class ArchiveKind(Strict):
@@ -147,6 +149,8 @@ class VariantEntry(Strict):
     base: BaseEntry
     protected: list[str] = Field(default_factory=list)
     """Distributions that no later install may replace."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Added to the family's environment."""
 
 
 class ConfigEntry(Strict):

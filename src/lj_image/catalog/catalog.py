@@ -1,0 +1,165 @@
+"""The catalog on disk: which image families there are, and the files of each.
+
+images/<image>/image.yaml, releases/<release>.yaml, bases/<facts>.yaml
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from lj_image.catalog.schema import BaseFile, BootstrapFile, ImageFile, ReleaseFile
+from lj_image.documents import Document, read_document, read_model, validate
+from lj_image.errors import Location, ManifestError, UsageError
+from lj_image.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class ReleaseEntry:
+    """A release file and where its values stand."""
+
+    file: ReleaseFile
+    document: Document
+
+
+@dataclass(frozen=True)
+class Family:
+    """One image family: its `image.yaml`, and its releases, read when asked for."""
+
+    folder: Path
+    file: ImageFile
+    document: Document
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        return self.file.image
+
+    @cached_property
+    def release_names(self) -> tuple[str, ...]:
+        """Names of all releases, oldest first, taken from the file names."""
+        return tuple(sorted(path.stem for path in (self.folder / "releases").glob("*.yaml")))
+
+    def release(self, name: str) -> ReleaseEntry:
+        """Read one release; raises UsageError for one that does not exist."""
+        path = self.folder / "releases" / f"{name}.yaml"
+        if name not in self.release_names:
+            raise UsageError(
+                f"{self.name} has no release {name!r}", hint=did_you_mean(name, self.release_names, noun="releases")
+            )
+        file, document = read_model(path, ReleaseFile, shown(path))
+        if file.release != name:
+            raise ManifestError(
+                f"the file is named {path.name}, but its release is {file.release!r}",
+                hint=f'write `release: "{name}"`, or rename the file',
+                location=document.place_of(("release",)),
+            )
+        return ReleaseEntry(file, document)
+
+    def chain(self, name: str) -> tuple[ReleaseEntry, ...]:
+        """Return a release and those it inherits from, eldest first."""
+        entries = [self.release(name)]
+        while (previous := entries[0].file.previous) is not None:
+            place = entries[0].document.place_of(("previous",))
+            if previous in (entry.file.release for entry in entries):
+                raise ManifestError(f"{name} inherits from itself, through {previous}", location=place)
+            if previous not in self.release_names:
+                raise ManifestError(
+                    f"previous: {previous!r} is no release of {self.name}",
+                    hint=did_you_mean(previous, self.release_names, noun="releases"),
+                    location=place,
+                )
+            entries.insert(0, self.release(previous))
+        return tuple(entries)
+
+    def base_facts(self, name: str) -> tuple[BaseFile, Path]:
+        """Read what is known of a base."""
+        path = self.folder / "bases" / f"{name}.yaml"
+        if not path.exists():
+            raise ManifestError(
+                f"nothing is known of the base {name}: {shown(path)} does not exist",
+                hint="let lj-image ask the base itself: lj-image base RELEASE --variant VARIANT",
+                location=Location(shown(path)),
+            )
+        file, _ = read_model(path, BaseFile, shown(path))
+        return file, path
+
+
+class Catalog:
+    """All image families below one `images/` folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def _documents(self) -> dict[str, Document]:
+        paths = sorted(self.root.glob("*/image.yaml"))
+        return {path.parent.name: read_document(path, shown(path)) for path in paths}
+
+    @property
+    def family_names(self) -> tuple[str, ...]:
+        """Folders that hold a family of releases (and not a base of ours)."""
+        return tuple(name for name, document in self._documents.items() if "bootstrap" not in document.data)
+
+    def family(self, name: str) -> Family:
+        """Read a family; raises UsageError for one that does not exist."""
+        if name not in self.family_names:
+            raise UsageError(f"no image {name!r}", hint=did_you_mean(name, self.family_names, noun="images"))
+        document = self._documents[name]
+        file = validate(document, ImageFile)
+        if file.image != name:
+            raise ManifestError(
+                f"the folder is named {name}, but its image is {file.image!r}",
+                hint="rename one of the two",
+                location=document.place_of(("image",)),
+            )
+        return Family(self.root / name, file, document)
+
+    def bootstrap(self, name: str, asked_at: Location) -> BootstrapFile:
+        """Read a base of ours."""
+        document = self._documents.get(name)
+        if document is None or "bootstrap" not in document.data:
+            known = [item for item, other in self._documents.items() if "bootstrap" in other.data]
+            raise ManifestError(
+                f"{name!r} is no base of ours", hint=did_you_mean(name, known, noun="bases"), location=asked_at
+            )
+        return validate(document, BootstrapFile)
+
+    def find(self, release: str) -> tuple[Family, str]:
+        """Return the family and name of a release written as `25.02` or `training-nv-pytorch/25.02`."""
+        family_name, slash, name = release.rpartition("/")
+        if slash:
+            return self.family(family_name), name
+        having = [family for family in map(self.family, self.family_names) if name in family.release_names]
+        if len(having) == 1:
+            return having[0], name
+        if having:
+            names = " or ".join(f"{family.name}/{name}" for family in having)
+            raise UsageError(f"several images have a release {name}", hint=f"write {names}")
+        known = [item for family in map(self.family, self.family_names) for item in family.release_names]
+        raise UsageError(f"no release {release!r}", hint=did_you_mean(release, known, noun="releases"))
+
+
+def find_catalog(start: Path, named: str | None = None) -> Catalog:
+    """Return the catalog at `named`, or in the nearest `images/` folder at or above `start`."""
+    if named:
+        root = Path(named)
+        if not any(root.glob("*/image.yaml")):
+            raise UsageError(f"{named} holds no */image.yaml", hint="name the folder that holds the image folders")
+        return Catalog(root)
+    for folder in (start, *start.parents):
+        if any((folder / "images").glob("*/image.yaml")):
+            return Catalog(folder / "images")
+    raise UsageError(
+        f"no images/ folder with an image.yaml in {start} or above",
+        hint="go to your project's folder, or name it with --images",
+    )
+
+
+def shown(path: Path) -> str:
+    """Return a path as the user would type it: relative where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,336 @@
+"""A release of a family, in one variant, becomes a Release: inheritance, variants, sources, templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from lj_image.catalog import schema
+from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry
+from lj_image.catalog.names import normalised
+from lj_image.catalog.release import (
+    AptSource,
+    ArchiveSource,
+    Base,
+    BaseFacts,
+    BaseSource,
+    BootstrapRecipe,
+    Component,
+    ComponentSource,
+    Endpoints,
+    FilesSource,
+    PipSource,
+    Platform,
+    Release,
+    RunConfig,
+    RunSource,
+)
+from lj_image.catalog.variants import choose_variant
+from lj_image.catalog.versions import fill
+from lj_image.config import Config
+from lj_image.errors import Location, ManifestError, UsageError
+from lj_image.suggest import did_you_mean
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """One component's promise and where it was written."""
+
+    promise: schema.Promise
+    location: Location
+
+
+def resolve(
+    catalog: Catalog,
+    config: Config,
+    release: str,
+    *,
+    variant: str | None = None,
+    platform: Platform | None = None,
+    overridden: Mapping[str, str] | None = None,
+) -> Release:
+    """Resolve a release written as `25.02` or `image/25.02`, for one variant and platform.
+
+    `overridden` holds versions to try without editing, by component. Raises ManifestError and UsageError.
+    """
+    family, name = catalog.find(release)
+    chain = family.chain(name)
+    chosen = choose_variant(family, chain[-1], promises(family, chain), variant, config)
+    return resolve_variant(catalog, family, chain, chosen.name, chosen.reason, platform or Platform(), overridden or {})
+
+
+def resolve_variant(
+    catalog: Catalog,
+    family: Family,
+    chain: tuple[ReleaseEntry, ...],
+    variant: str,
+    reason: str,
+    platform: Platform,
+    overridden: Mapping[str, str],
+) -> Release:
+    """Resolve one variant of a release; `chain` ends with the release itself."""
+    own, entry = chain[-1].file, family.file.variants[variant]
+    _refuse_unavailable(chain[-1], variant)
+    promised = _with_overrides(family, promises(family, chain, variant), overridden)
+    components = tuple(_components(family, variant, platform, promised))
+    versions = {name: item.promise.version for name, item in promised.items()}
+    values = {"release": own.release, "date": (own.date or "").replace("-", ""), "variant": variant} | versions
+    budget_gib = family.file.size_budget_gib
+    return Release(
+        image=family.name,
+        title=family.file.title,
+        description=family.file.description,
+        name=own.release,
+        variant=variant,
+        variant_reason=reason,
+        tag=fill(entry.tag, values, location=family.document.place_of(("variants", variant, "tag"))),
+        platform=platform,
+        base=_base(catalog, family, chain, variant, platform),
+        components=components,
+        protected=tuple(normalised(item) for item in entry.protected),
+        expected_complaints=_complaints(chain, variant),
+        endpoints=_endpoints(family),
+        config=_run_config(family.file.config, entry),
+        folder=family.folder,
+        previous=own.previous,
+        driver=next((item.file.driver for item in reversed(chain) if item.file.driver), None),
+        highlights=tuple(own.highlights),
+        fixes=tuple(own.fixes),
+        overridden=dict(overridden),
+        size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
+    )
+
+
+def promises(family: Family, chain: tuple[ReleaseEntry, ...], variant: str | None = None) -> dict[str, Promised]:
+    """Return canonical id -> promise, inherited along the chain, with the variant's own ones added."""
+    merged: dict[str, Promised] = {}
+    for entry in chain:
+        merged.update(_promises_at(family, entry, ("components",), entry.file.components))
+        if variant is not None and (own := entry.file.variants.get(variant)) is not None:
+            merged.update(_promises_at(family, entry, ("variants", variant, "components"), own.components))
+        for position, name in enumerate(entry.file.unlisted):
+            place = entry.document.place_of(("unlisted", position))
+            merged.pop(canonical_id(family, name, place), None)
+    return merged
+
+
+def canonical_id(family: Family, name: str, location: Location | None = None) -> str:
+    """Return the id of a component that may be spelled otherwise; raises ManifestError for an unknown one."""
+    if name in family.file.components:
+        return name
+    for component_id, entry in family.file.components.items():
+        if name in entry.aliases:
+            return component_id
+    known = (*family.file.components, *(alias for entry in family.file.components.values() for alias in entry.aliases))
+    raise ManifestError(
+        f"unknown component {name!r}", hint=did_you_mean(name, known, noun="components"), location=location
+    )
+
+
+def _promises_at(
+    family: Family, entry: ReleaseEntry, path: tuple[str, ...], components: Mapping[str, str | schema.Promise]
+) -> Iterator[tuple[str, Promised]]:
+    seen: dict[str, str] = {}
+    for name, promise in components.items():
+        place = entry.document.key_places[*path, name]
+        component_id = canonical_id(family, name, place)
+        if component_id in seen:
+            raise ManifestError(
+                f"{name!r} and {seen[component_id]!r} are the same component",
+                hint="keep one of the two lines",
+                location=place,
+            )
+        seen[component_id] = name
+        whole = schema.Promise(version=promise) if isinstance(promise, str) else promise
+        yield component_id, Promised(whole, place)
+
+
+def _with_overrides(
+    family: Family, promised: dict[str, Promised], overridden: Mapping[str, str]
+) -> dict[str, Promised]:
+    changed = dict(promised)
+    for name, version in overridden.items():
+        component_id = canonical_id(family, name)
+        if component_id not in promised:
+            raise UsageError(
+                f"--set {name}: the release has no such component",
+                hint=did_you_mean(name, promised, noun="components"),
+            )
+        old = promised[component_id]
+        changed[component_id] = Promised(old.promise.model_copy(update={"version": version}), old.location)
+    return changed
+
+
+def _components(
+    family: Family, variant: str, platform: Platform, promised: Mapping[str, Promised]
+) -> Iterator[Component]:
+    """Yield the components of this platform in layer order."""
+    for component_id, entry in family.file.components.items():
+        item = promised.get(component_id)
+        if item is None or platform.architecture not in (item.promise.architectures or entry.architectures):
+            continue
+        source = entry.sources.get(variant)
+        if source is None:
+            raise ManifestError(
+                f"component {component_id!r} has no source in the variant {variant!r}",
+                hint=f"add it under components.{component_id}.sources in image.yaml,\n"
+                f"or say `variants: {{{variant}: {{unavailable: …}}}}` in the release",
+                location=item.location,
+            )
+        yield Component(
+            id=component_id,
+            title=entry.title,
+            version=item.promise.version,
+            source=_source(family, component_id, source, item, platform),
+            features=tuple(item.promise.features),
+            stands_in_for=source.stands_in_for if isinstance(source, schema.PipKind) else None,
+        )
+
+
+def _source(
+    family: Family, component_id: str, source: schema.Source, item: Promised, platform: Platform
+) -> ComponentSource:
+    version, place = item.promise.version, item.location
+    values = {"version": version, "arch": platform.architecture}
+    match source:
+        case schema.BaseKind():
+            return BaseSource(source.probe)
+        case schema.PipKind():
+            distributions = _distributions(component_id, source, item)
+            return PipSource(
+                distributions,
+                source.index,
+                source.imports,
+                source.overrides,
+                source.probe,
+                tuple(sorted(source.build_env.items())),
+            )
+        case schema.ArchiveKind():
+            file = fill(source.archive, values, location=place)
+            return ArchiveSource(
+                file, source.location, source.path, source.strip_components, source.library_path, source.probe
+            )
+        case schema.FilesKind():
+            return FilesSource(_tree(family, component_id, source), source.path)
+        case schema.AptKind():
+            packages = ((name, fill(template, values, location=place)) for name, template in source.packages.items())
+            return AptSource(tuple(packages))
+        case schema.RunKind():
+            commands = tuple(fill(command, values, location=place) for command in source.commands)
+            return RunSource(commands, source.check, fill(source.expect, values, location=place))
+    assert_never(source)
+
+
+def _distributions(component_id: str, source: schema.PipKind, item: Promised) -> tuple[tuple[str, str], ...]:
+    version = item.promise.version
+    if not source.wheels:
+        name = normalised(source.distribution or component_id)
+        return ((name, fill(source.version, {"version": version}, location=item.location)),)
+    if version not in source.wheels:
+        raise ManifestError(
+            f"component {component_id!r}: nobody wrote down which distributions make {version}",
+            hint=f"add {version} under `wheels` of {component_id} in image.yaml; "
+            + did_you_mean(version, source.wheels, noun="versions"),
+            location=item.location,
+        )
+    return tuple((normalised(name), exact) for name, exact in source.wheels[version].items())
+
+
+def _tree(family: Family, component_id: str, source: schema.FilesKind) -> Path:
+    tree = (family.folder / source.tree).resolve()
+    if not tree.is_dir() or not tree.is_relative_to(family.folder.resolve()):
+        raise ManifestError(
+            f"component {component_id!r}: {source.tree} is no folder of {family.name}",
+            hint="name a folder inside the image's own folder",
+            location=family.document.place_of(("components", component_id)),
+        )
+    return tree
+
+
+def _refuse_unavailable(entry: ReleaseEntry, variant: str) -> None:
+    own = entry.file.variants.get(variant)
+    if own is not None and own.unavailable is not None:
+        raise ManifestError(
+            f"{entry.file.release} cannot be had in the variant {variant!r}: {own.unavailable}",
+            location=entry.document.place_of(("variants", variant, "unavailable")),
+        )
+
+
+def _base(catalog: Catalog, family: Family, chain: tuple[ReleaseEntry, ...], variant: str, platform: Platform) -> Base:
+    entry = family.file.variants[variant].base
+    place = family.document.place_of(("variants", variant, "base"))
+    if (entry.reference is None) == (entry.image is None):
+        raise ManifestError(
+            f"the base of {variant!r} needs a `reference` or an `image`, one of the two", location=place
+        )
+    values: dict[str, str] = {}
+    for item in chain:
+        values.update(item.file.base)
+    facts = _facts(family, fill(entry.facts, values, location=place))
+    if entry.reference is not None:
+        return Base(fill(entry.reference, values, location=place), None, facts)
+    bootstrap = catalog.bootstrap(str(entry.image), place)
+    if bootstrap.bootstrap.architecture != platform.architecture:
+        raise ManifestError(
+            f"{bootstrap.image} is made for {bootstrap.bootstrap.architecture}, not for {platform.architecture}",
+            location=place,
+        )
+    return Base(None, _recipe(bootstrap), facts)
+
+
+def _recipe(file: schema.BootstrapFile) -> BootstrapRecipe:
+    entry = file.bootstrap
+    return BootstrapRecipe(
+        name=file.image,
+        suite=entry.suite,
+        architecture=entry.architecture,
+        include=tuple(entry.include),
+        source_date_epoch=entry.source_date_epoch,
+        env=tuple(sorted(entry.env.items())),
+    )
+
+
+def _facts(family: Family, name: str) -> BaseFacts:
+    file, path = family.base_facts(name)
+    return BaseFacts(
+        name=name,
+        python=file.python,
+        glibc=file.glibc,
+        site_packages=file.site_packages,
+        packages={normalised(item): version for item, version in file.packages.items()},
+        complaints=_normalised_complaints(file.complaints),
+        complete=file.complete,
+        file=str(path),
+    )
+
+
+def _complaints(chain: tuple[ReleaseEntry, ...], variant: str) -> dict[str, tuple[str, ...]]:
+    """Return the release's own expectations, or those it inherits while it says nothing itself."""
+    for entry in reversed(chain):
+        own = entry.file.variants.get(variant)
+        if own is not None and "expected_complaints" in own.model_fields_set:
+            return _normalised_complaints(own.expected_complaints)
+    return {}
+
+
+def _normalised_complaints(complaints: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {normalised(name): tuple(normalised(item) for item in items) for name, items in complaints.items()}
+
+
+def _endpoints(family: Family) -> Endpoints:
+    entry = family.file.endpoints
+    repository = "/".join(part for part in (family.file.namespace, family.name) if part)
+    return Endpoints(entry.public.host, entry.vpc.host, tuple(entry.vpc.regions), repository)
+
+
+def _run_config(entry: schema.ConfigEntry, variant: schema.VariantEntry) -> RunConfig:
+    return RunConfig(
+        env=tuple(sorted({**entry.env, **variant.env}.items())),
+        workdir=entry.workdir,
+        entrypoint=tuple(entry.entrypoint) if entry.entrypoint is not None else None,
+        cmd=tuple(entry.cmd) if entry.cmd is not None else None,
+    )

@@ -1,0 +1,69 @@
+"""Which variant a command means when it does not say: the first whose sources are configured.
+
+Decided from the config alone, never by probing a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lj_image.catalog import schema
+from lj_image.catalog.catalog import Family, ReleaseEntry
+from lj_image.config import Config
+from lj_image.errors import ManifestError, UsageError
+from lj_image.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from lj_image.catalog.resolve import Promised
+
+DEFAULT_INDEX = "pypi"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A variant, and why it was taken."""
+
+    name: str
+    reason: str
+
+
+def choose_variant(
+    family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], asked: str | None, config: Config
+) -> Choice:
+    """Take the variant that was asked for, else the config's, else the first one that is configured."""
+    known = tuple(family.file.variants)
+    wanted, reason = (asked, "asked for") if asked else (config.values.variant, "named in the config")
+    if wanted and wanted != "auto":
+        if wanted not in known:
+            raise UsageError(f"no variant {wanted!r}", hint=did_you_mean(wanted, known, noun="variants"))
+        return Choice(wanted, reason)
+    refusals: list[str] = []
+    for name in known:
+        if (why := _why_not(family, entry, promised, name, config)) is None:
+            return Choice(name, "; ".join(refusals) or "the first one, and its sources are configured")
+        refusals.append(f"{name} is not: {why}")
+    raise ManifestError(
+        f"no variant of {entry.file.release} can be built with this config",
+        hint="\n".join(refusals),
+    )
+
+
+def _why_not(
+    family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], variant: str, config: Config
+) -> str | None:
+    own = entry.file.variants.get(variant)
+    if own is not None and own.unavailable is not None:
+        return own.unavailable
+    sources = [family.file.components[item].sources.get(variant) for item in promised]
+    missing = sorted(set(_missing(sources, config)))
+    return f"the config has no {', '.join(missing)}" if missing else None
+
+
+def _missing(sources: Iterable[schema.Source | None], config: Config) -> Iterable[str]:
+    for source in sources:
+        if isinstance(source, schema.PipKind) and source.index not in (DEFAULT_INDEX, *config.values.indexes):
+            yield f"indexes.{source.index}"
+        if isinstance(source, schema.ArchiveKind) and source.location not in config.values.archives:
+            yield f"archives.{source.location}"
