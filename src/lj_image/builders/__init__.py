@@ -1,0 +1,1 @@
+"""Turns a plan into an image: with a Docker engine (`docker/`), or without one (`oci/`)."""
