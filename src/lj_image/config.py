@@ -46,6 +46,24 @@ class Source(_Strict):
         return None
 
 
+class Secret(_Strict):
+    """Where a build secret is kept."""
+
+    env: str | None = None
+    file: str | None = None
+
+    def read(self, name: str) -> bytes:
+        """Return the secret; raises ManifestError when its place does not hold one."""
+        if self.env is not None and (value := os.environ.get(self.env)) is not None:
+            return value.encode()
+        if self.file is not None:
+            return _contents(Path(self.file).expanduser())
+        raise ManifestError(
+            f"the secret {name!r} is not there",
+            hint=f"set the environment variable {self.env}" if self.env else f"add secrets.{name}.file to the config",
+        )
+
+
 class EndpointsConfig(_Strict):
     """How the addresses of endpoints change on this machine."""
 
@@ -78,6 +96,8 @@ class ConfigFile(_Strict):
     cache: str | None = None
     indexes: dict[str, Source] = Field(default_factory=dict)
     archives: dict[str, Source] = Field(default_factory=dict)
+    secrets: dict[str, Secret] = Field(default_factory=dict)
+    """For steps that run commands; mounted while they run, never in a layer."""
     mirrors: dict[str, str] = Field(default_factory=dict)
     """Registry host in a base's reference -> the registry, and optional path, to take it from."""
     endpoints: EndpointsConfig = Field(default_factory=EndpointsConfig)
@@ -134,11 +154,17 @@ def _read(file: Path) -> ConfigFile:
 
 
 def _first_line(path: Path) -> str:
+    first, _, _ = _contents(path).partition(b"\n")
+    return first.decode().rstrip("\r")
+
+
+def _contents(path: Path) -> bytes:
     try:
-        return path.read_text().splitlines()[0]
-    except (OSError, IndexError):
+        contents = path.read_bytes()
+    except OSError as error:
         raise ManifestError(
-            "the password file cannot be read or is empty",
-            hint="write the password in its first line",
-            location=Location(str(path)),
+            f"the secret's file cannot be read: {error.strerror}", location=Location(str(path))
         ) from None
+    if not contents:
+        raise ManifestError("the secret's file is empty", location=Location(str(path)))
+    return contents

@@ -187,10 +187,8 @@ def plan(release: Release, lock: Lock, *, only: Iterable[str] = ()) -> Plan:
 
 def plan_digest(value: Plan) -> str:
     """Return `sha256:…` over everything that decides the image's content, except the base's own digest."""
-    facts = [asdict(layer) | {"kind": layer.kind, "reason": ""} for layer in value.layers]
-    trees = [_tree_digest(layer.source) for layer in value.layers if isinstance(layer, FilesLayer)]
-    config = asdict(value.release.config)
-    text = json.dumps([facts, trees, config, value.env, value.tag], sort_keys=True, default=str)
+    facts = [[layer.kind, layer.title, _content(layer)] for layer in value.layers]
+    text = json.dumps([facts, asdict(value.release.config), value.env, value.tag], sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -254,7 +252,8 @@ def _environment(release: Release, components: Iterable[Component]) -> tuple[tup
         if isinstance(item.source, ArchiveSource) and item.source.library_path
     ]
     if paths:
-        env["LD_LIBRARY_PATH"] = ":".join((*paths, "${LD_LIBRARY_PATH}"))
+        # An empty entry would mean the current folder, so the colon comes only with a value of the base's.
+        env["LD_LIBRARY_PATH"] = ":".join(paths) + "${LD_LIBRARY_PATH:+:${LD_LIBRARY_PATH}}"
     env["PIP_CONSTRAINT"] = CONSTRAINTS_PATH
     return tuple(sorted(env.items()))
 
@@ -265,6 +264,21 @@ def _constraints(draft: Plan) -> ConstraintsLayer:
     return ConstraintsLayer(
         "protected packages", (), text, "keeps a later pip install from replacing them; smallest, so last"
     )
+
+
+def _content(layer: Layer) -> object:
+    """Return what decides a layer's bytes, and nothing of this machine."""
+    match layer:
+        case PipLayer():
+            return [[item.name, item.version, item.artifact.sha256] for item in layer.distributions]
+        case ArchiveLayer():
+            return [layer.archive.artifact.sha256, asdict(layer.source)]
+        case FilesLayer():
+            return [layer.source.path, _tree_digest(layer.source)]
+        case AptLayer() | RunLayer():
+            return asdict(layer.source)
+        case ConstraintsLayer():
+            return layer.text
 
 
 def _tree_digest(source: FilesSource) -> list[tuple[str, str, int]]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
+
+RECIPE_VERSION: Final = 1
+"""Counted up when the same recipe is to give other bytes, so that nobody's cached tar is used again."""
 
 Network = Literal["public", "vpc"]
 
@@ -82,6 +87,8 @@ class RunSource:
     commands: tuple[str, ...]
     check: str
     expect: str
+    secrets: tuple[str, ...] = ()
+    """Names under `secrets:` in the config, mounted at /run/secrets/<name> while the commands run."""
 
 
 ComponentSource = BaseSource | PipSource | ArchiveSource | FilesSource | AptSource | RunSource
@@ -122,6 +129,8 @@ class BaseFacts:
     complete: bool
     file: str
     """Where this is written, for messages."""
+    digest: str | None = None
+    """The base's manifest, `sha256:…`, when the facts were read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +142,19 @@ class BootstrapRecipe:
     architecture: str
     include: tuple[str, ...]
     source_date_epoch: int
-    env: tuple[tuple[str, str], ...]
+    """No file is younger than this."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Set in the image, next to PATH."""
+
+    def digest(self) -> str:
+        """Return the SHA-256, in hex, of all that goes into the root file system."""
+        inputs = {name: value for name, value in asdict(self).items() if name not in ("name", "env")}
+        text = json.dumps({**inputs, "version": RECIPE_VERSION}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def reference(self) -> str:
+        """Return the name that the image has in an engine."""
+        return f"lj-image/{self.name}:{self.suite}-{self.digest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +164,13 @@ class Base:
     reference: str | None
     recipe: BootstrapRecipe | None
     facts: BaseFacts
+
+    @property
+    def name(self) -> str:
+        """What a Dockerfile says in FROM: the reference, with its digest where that is known."""
+        if self.recipe is not None:
+            return self.recipe.reference()
+        return f"{self.reference}@{self.facts.digest}" if self.facts.digest else str(self.reference)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ def _source(
             return AptSource(tuple(packages))
         case schema.RunKind():
             commands = tuple(fill(command, values, location=place) for command in source.commands)
-            return RunSource(commands, source.check, fill(source.expect, values, location=place))
+            return RunSource(commands, source.check, fill(source.expect, values, location=place), tuple(source.secrets))
     assert_never(source)
 
 
@@ -305,6 +305,7 @@ def _facts(family: Family, name: str) -> BaseFacts:
         complaints=_normalised_complaints(file.complaints),
         complete=file.complete,
         file=str(path),
+        digest=file.digest,
     )
 
 
