@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import secrets as random
 import threading
 from collections.abc import Iterator
@@ -105,22 +104,8 @@ class _Build:
         )
 
     def _parameters(self, session_id: str) -> Iterator[tuple[str, str]]:
-        """Yield the query of POST /build (Docker Engine API, ImageBuild); what is not asked for is left out."""
-        request = self._request
         yield from (("version", "2"), ("session", session_id), ("buildid", self._id), ("remote", "client-session"))
-        yield from (("t", tag) for tag in request.tags)
-        if request.labels:
-            yield "labels", json.dumps(dict(request.labels), sort_keys=True)
-        if request.build_args:
-            yield "buildargs", json.dumps(dict(request.build_args), sort_keys=True)
-        if request.network != "default":
-            yield "networkmode", request.network
-        if request.platform:
-            yield "platform", request.platform
-        if request.target:
-            yield "target", request.target
-        if request.no_cache:
-            yield "nocache", "1"
+        yield from self._request.parameters()
 
     def _image(self, answer: dict[str, Any], session: Session) -> str:
         if session.failure:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
@@ -52,3 +53,19 @@ class BuildRequest:
         """What this build has in common with the next one of the same image: its first tag's repository."""
         repository, _, tag = (self.tags[0] if self.tags else "").rpartition(":")
         return repository if repository and "/" not in tag else "".join(self.tags[:1])
+
+    def parameters(self) -> Iterator[tuple[str, str]]:
+        """Yield the query of POST /build (Docker Engine API, ImageBuild) as far as both builders take it."""
+        yield from (("t", tag) for tag in self.tags)
+        if self.labels:
+            yield "labels", json.dumps(dict(self.labels), sort_keys=True)
+        if self.build_args:
+            yield "buildargs", json.dumps(dict(self.build_args), sort_keys=True)
+        if self.network != "default":
+            yield "networkmode", self.network
+        if self.platform:
+            yield "platform", self.platform
+        if self.target:
+            yield "target", self.target
+        if self.no_cache:
+            yield "nocache", "1"

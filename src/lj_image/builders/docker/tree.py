@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,20 @@ class Entry:
         if isinstance(self.source, Path):
             return self.source.stat().st_size
         return len(self.source or b"")
+
+    @property
+    def origin(self) -> str:
+        """What to call the content in a message."""
+        return str(self.source) if isinstance(self.source, Path) else self.path
+
+    def chunks(self, size_bytes: int) -> Iterator[bytes]:
+        """Yield the content; raises OSError when it cannot be read."""
+        if isinstance(self.source, Path):
+            with self.source.open("rb") as file:
+                while chunk := file.read(size_bytes):
+                    yield chunk
+        elif self.source:
+            yield from (self.source[at : at + size_bytes] for at in range(0, len(self.source), size_bytes))
 
     def fingerprint(self) -> bytes:
         """Return 32 bytes that change with the content.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -139,25 +138,12 @@ def _requested(files: Mapping[int, tuple[Entry, int]], number: int) -> tuple[Ent
 
 def _send_file(stream: Stream, number: int, entry: Entry, size_bytes: int) -> None:
     sent = 0
-    for chunk in _chunks(entry):
+    for chunk in entry.chunks(DATA_BYTES):
         sent += len(chunk)
         stream.send(Packet(type=PacketType.DATA, id=number, data=chunk).SerializeToString())
     if sent != size_bytes:
-        raise FileChangedError(f"{_origin(entry)} changed while it was sent: {size_bytes} bytes became {sent}")
+        raise FileChangedError(f"{entry.origin} changed while it was sent: {size_bytes} bytes became {sent}")
     stream.send(Packet(type=PacketType.DATA, id=number).SerializeToString())
-
-
-def _chunks(entry: Entry) -> Iterator[bytes]:
-    if isinstance(entry.source, Path):
-        with entry.source.open("rb") as file:
-            while chunk := file.read(DATA_BYTES):
-                yield chunk
-    elif entry.source:
-        yield from (entry.source[at : at + DATA_BYTES] for at in range(0, len(entry.source), DATA_BYTES))
-
-
-def _origin(entry: Entry) -> str:
-    return str(entry.source) if isinstance(entry.source, Path) else entry.path
 
 
 def _reason(error: Exception) -> str:
