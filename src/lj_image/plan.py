@@ -290,3 +290,56 @@ def _tree_digest(source: FilesSource) -> list[tuple[str, str, int]]:
         )
         for path in tree_files(source.tree)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """A layer told to people and machines."""
+
+    number: int
+    title: str
+    size_bytes: int
+    files: int
+    contents: str
+    reason: str
+
+    @property
+    def mib(self) -> str:
+        """Its size, for people."""
+        return f"{self.size_bytes / MIB:,.1f}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the row for machines."""
+        return asdict(self)
+
+
+def describe(value: Plan) -> tuple[LayerRow, ...]:
+    """Return a row for each layer, in order."""
+    return tuple(
+        LayerRow(number, layer.title, layer_size_bytes(layer), *_contents(layer), layer.reason)
+        for number, layer in enumerate(value.layers, start=1)
+    )
+
+
+def total_line(value: Plan) -> str:
+    """Return the last line of a plan: how many layers, files and bytes."""
+    rows = describe(value)
+    size_mib = sum(row.size_bytes for row in rows) / MIB
+    return f"{len(rows)} layers, {sum(row.files for row in rows)} files, {size_mib:,.1f} MiB compressed, above the base"
+
+
+def _contents(layer: Layer) -> tuple[int, str]:
+    match layer:
+        case PipLayer():
+            names = [f"{item.name} {item.version}" for item in layer.distributions]
+            return len(names), ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        case ArchiveLayer():
+            return 1, layer.archive.artifact.file
+        case FilesLayer():
+            return len(tree_files(layer.source.tree)), f"to {layer.source.path}"
+        case AptLayer():
+            return len(layer.source.packages), ", ".join(f"{name}={version}" for name, version in layer.source.packages)
+        case RunLayer():
+            return 0, layer.source.commands[0]
+        case ConstraintsLayer():
+            return 1, CONSTRAINTS_PATH

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from lj_image.errors import UsageError
+
 RECIPE_VERSION: Final = 1
 """Counted up when the same recipe is to give other bytes, so that nobody's cached tar is used again."""
 
@@ -21,6 +23,14 @@ class Platform:
 
     os: str = "linux"
     architecture: str = "amd64"
+
+    @classmethod
+    def parse(cls, text: str) -> Platform:
+        """Read `linux/arm64`; raises UsageError for anything we do not build for."""
+        system, _, architecture = text.partition("/")
+        if system != "linux" or architecture not in ("amd64", "arm64"):
+            raise UsageError(f"no platform {text!r}", hint="known: linux/amd64, linux/arm64")
+        return cls(system, architecture)
 
     def __str__(self) -> str:
         return f"{self.os}/{self.architecture}"

@@ -52,14 +52,18 @@ def resolve(
     variant: str | None = None,
     platform: Platform | None = None,
     overridden: Mapping[str, str] | None = None,
+    only_configured: bool = True,
 ) -> Release:
     """Resolve a release written as `25.02` or `image/25.02`, for one variant and platform.
 
-    `overridden` holds versions to try without editing, by component. Raises ManifestError and UsageError.
+    `overridden` holds versions to try without editing, by component. When no variant is named, the first one whose
+    sources the config has is taken; with `only_configured=False`, the first one that exists. Raises ManifestError
+    and UsageError.
     """
     family, name = catalog.find(release)
     chain = family.chain(name)
-    chosen = choose_variant(family, chain[-1], promises(family, chain), variant, config)
+    promised = promises(family, chain)
+    chosen = choose_variant(family, chain[-1], promised, variant, config, only_configured=only_configured)
     return resolve_variant(catalog, family, chain, chosen.name, chosen.reason, platform or Platform(), overridden or {})
 
 
@@ -181,13 +185,15 @@ def _components(
                 f"or say `variants: {{{variant}: {{unavailable: …}}}}` in the release",
                 location=item.location,
             )
+        stands_in_for = source.stands_in_for if isinstance(source, schema.PipKind) else None
         yield Component(
             id=component_id,
             title=entry.title,
             version=item.promise.version,
             source=_source(family, component_id, source, item, platform),
-            features=tuple(item.promise.features),
-            stands_in_for=source.stands_in_for if isinstance(source, schema.PipKind) else None,
+            # A stand-in is another thing: it is not said to have the features of what it stands in for.
+            features=() if stands_in_for else tuple(item.promise.features),
+            stands_in_for=stands_in_for,
         )
 
 

@@ -30,7 +30,13 @@ class Choice:
 
 
 def choose_variant(
-    family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], asked: str | None, config: Config
+    family: Family,
+    entry: ReleaseEntry,
+    promised: Mapping[str, Promised],
+    asked: str | None,
+    config: Config,
+    *,
+    only_configured: bool = True,
 ) -> Choice:
     """Take the variant that was asked for, else the config's, else the first one that is configured."""
     known = tuple(family.file.variants)
@@ -44,6 +50,9 @@ def choose_variant(
         if (why := _why_not(family, entry, promised, name, config)) is None:
             return Choice(name, "; ".join(refusals) or "the first one, and its sources are configured")
         refusals.append(f"{name} is not: {why}")
+    available = (name for name in known if not _unavailable(entry, name))
+    if not only_configured and (first := next(available, None)) is not None:
+        return Choice(first, "; ".join(refusals))
     raise ManifestError(
         f"no variant of {entry.file.release} can be built with this config",
         hint="\n".join(refusals),
@@ -53,12 +62,16 @@ def choose_variant(
 def _why_not(
     family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], variant: str, config: Config
 ) -> str | None:
-    own = entry.file.variants.get(variant)
-    if own is not None and own.unavailable is not None:
-        return own.unavailable
+    if (why := _unavailable(entry, variant)) is not None:
+        return why
     sources = [family.file.components[item].sources.get(variant) for item in promised]
     missing = sorted(set(_missing(sources, config)))
     return f"the config has no {', '.join(missing)}" if missing else None
+
+
+def _unavailable(entry: ReleaseEntry, variant: str) -> str | None:
+    own = entry.file.variants.get(variant)
+    return own.unavailable if own is not None else None
 
 
 def _missing(sources: Iterable[schema.Source | None], config: Config) -> Iterable[str]:

@@ -1,0 +1,113 @@
+"""The command line: click only. Parse, call one function, show the result; one module per command, loaded late.
+
+`COMMANDS` holds every command's one-line help, so that `lj-image --help` imports no command at all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Final
+
+import click
+
+from lj_image import __version__
+from lj_image.cli.app import App
+from lj_image.errors import LjImageError
+
+COMMANDS: Final = {
+    "list": "List images, releases and variants.",
+    "show": "Show a release: its components and where they come from.",
+    "lint": "Check every file of the catalog, without a network.",
+    "lock": "Resolve a release to exact files and write its lock.",
+    "fetch": "Download the files of a lock into the artifact store.",
+    "plan": "Show the layers of a release, and why each stands where it stands.",
+    "render": "Write the Dockerfile and its build context.",
+    "build": "Build the image of a release.",
+    "verify": "Prove that the versions inside an image are those promised.",
+    "push": "Publish a verified release.",
+    "refs": "Print the references of a release, and nothing else.",
+    "base": "Ask a base image for its Python, platform and packages.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of the pipeline."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"lj_image.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for a mistyped one name the closest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from lj_image.suggest import did_you_mean
+
+            ctx.fail(f"no command {args[0]!r}; {did_you_mean(args[0], COMMANDS, noun='commands')}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="lj-image", message="%(prog)s %(version)s")
+@click.option("--images", metavar="DIR", help="The folder of images, if it is not ./images or above.")
+@click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
+@click.pass_context
+def cli(ctx: click.Context, images: str | None, debug: bool) -> None:
+    """Release engineering for AI container images: one manifest, one image, proven and published.
+
+    \b
+    lj-image build 25.02
+    lj-image verify 25.02
+    lj-image push --region cn-beijing
+    """
+    ctx.obj = App(images_dir=images, debug=debug)
+
+
+def main() -> None:
+    """Run a command and end the process with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code: 0 done, 1 failed, 2 usage, 3 partly done, 130 interrupted."""
+    try:
+        result: Any = cli.main(arguments, prog_name="lj-image", standalone_mode=False)
+    except LjImageError as error:
+        return _report(error, "--debug" in arguments)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:  # `lj-image list | head`
+        sys.stderr.close()
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _report(error: LjImageError, debug: bool) -> int:
+    first, *rest = error.lines()
+    click.echo(click.style("error: ", fg="red", bold=True) + first, err=True)
+    for line in rest:
+        click.echo(line, err=True)
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    return error.exit_code
