@@ -11,19 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
+from lj_image.documents.strict import Strict
 from lj_image.errors import Location, ManifestError
 
 Url = Annotated[str, StringConstraints(pattern=r"^(https?|file)://[^\s@]+$")]
 """An address without user and password in it: they would end in logs."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Source(_Strict):
+class Source(Strict):
     """An address that may want a password, which is named here and kept elsewhere."""
 
     url: Url
@@ -46,7 +43,7 @@ class Source(_Strict):
         return None
 
 
-class Secret(_Strict):
+class Secret(Strict):
     """Where a build secret is kept."""
 
     env: str | None = None
@@ -64,7 +61,7 @@ class Secret(_Strict):
         )
 
 
-class EndpointsConfig(_Strict):
+class EndpointsConfig(Strict):
     """How the addresses of endpoints change on this machine."""
 
     rewrite: dict[str, str] = Field(default_factory=dict)
@@ -79,7 +76,7 @@ class EndpointsConfig(_Strict):
         return host
 
 
-class BuildConfig(_Strict):
+class BuildConfig(Strict):
     """How builds run on this machine."""
 
     network: Literal["default", "host", "none"] = "default"
@@ -88,7 +85,7 @@ class BuildConfig(_Strict):
     """A file of certificates that steps with a network need behind a proxy; given as a secret, never a layer."""
 
 
-class ConfigFile(_Strict):
+class ConfigFile(Strict):
     """The schema of `config.yaml`."""
 
     variant: str | None = None
@@ -104,7 +101,7 @@ class ConfigFile(_Strict):
     build: BuildConfig = Field(default_factory=BuildConfig)
 
 
-class Config(_Strict):
+class Config(Strict):
     """The config in force, and where it came from."""
 
     file: Path | None
@@ -139,7 +136,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
 
 
 def _read(file: Path) -> ConfigFile:
-    from lj_image.documents import read_model
+    from lj_image.documents.models import read_model
 
     values, document = read_model(file, ConfigFile)
     for name, source in (*values.indexes.items(), *values.archives.items()):

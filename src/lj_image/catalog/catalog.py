@@ -8,11 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lj_image.catalog.schema import BaseFile, BootstrapFile, ImageFile, ReleaseFile
-from lj_image.documents import Document, read_document, read_model, validate
+from lj_image.documents.nodes import Document, read_document
 from lj_image.errors import Location, ManifestError, UsageError
 from lj_image.suggest import did_you_mean
+
+if TYPE_CHECKING:  # pydantic is late: `lj-image list` does without
+    from lj_image.catalog.schema import BaseFile, BootstrapFile, ImageFile, ReleaseFile
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,13 @@ class Family:
     @cached_property
     def release_names(self) -> tuple[str, ...]:
         """Names of all releases, oldest first, taken from the file names."""
-        return tuple(sorted(path.stem for path in (self.folder / "releases").glob("*.yaml")))
+        return release_names(self.folder)
 
     def release(self, name: str) -> ReleaseEntry:
         """Read one release; raises UsageError for one that does not exist."""
+        from lj_image.catalog.schema import ReleaseFile
+        from lj_image.documents.models import read_model
+
         path = self.folder / "releases" / f"{name}.yaml"
         if name not in self.release_names:
             raise UsageError(
@@ -75,6 +81,9 @@ class Family:
 
     def base_facts(self, name: str) -> tuple[BaseFile, Path]:
         """Read what is known of a base."""
+        from lj_image.catalog.schema import BaseFile
+        from lj_image.documents.models import read_model
+
         path = self.folder / "bases" / f"{name}.yaml"
         if not path.exists():
             raise ManifestError(
@@ -97,6 +106,10 @@ class Catalog:
         paths = sorted(self.root.glob("*/image.yaml"))
         return {path.parent.name: read_document(path, shown(path)) for path in paths}
 
+    def document(self, name: str) -> Document:
+        """Return the parsed, not yet validated, `image.yaml` of a folder."""
+        return self._documents[name]
+
     @property
     def family_names(self) -> tuple[str, ...]:
         """Folders that hold a family of releases (and not a base of ours)."""
@@ -104,6 +117,9 @@ class Catalog:
 
     def family(self, name: str) -> Family:
         """Read a family; raises UsageError for one that does not exist."""
+        from lj_image.catalog.schema import ImageFile
+        from lj_image.documents.models import validate
+
         if name not in self.family_names:
             raise UsageError(f"no image {name!r}", hint=did_you_mean(name, self.family_names, noun="images"))
         document = self._documents[name]
@@ -118,6 +134,9 @@ class Catalog:
 
     def bootstrap(self, name: str, asked_at: Location) -> BootstrapFile:
         """Read a base of ours."""
+        from lj_image.catalog.schema import BootstrapFile
+        from lj_image.documents.models import validate
+
         document = self._documents.get(name)
         if document is None or "bootstrap" not in document.data:
             known = [item for item, other in self._documents.items() if "bootstrap" in other.data]
@@ -139,6 +158,11 @@ class Catalog:
             raise UsageError(f"several images have a release {name}", hint=f"write {names}")
         known = [item for family in map(self.family, self.family_names) for item in family.release_names]
         raise UsageError(f"no release {release!r}", hint=did_you_mean(release, known, noun="releases"))
+
+
+def release_names(folder: Path) -> tuple[str, ...]:
+    """Return the names of the releases in an image's folder, oldest first."""
+    return tuple(sorted(path.stem for path in (folder / "releases").glob("*.yaml")))
 
 
 def find_catalog(start: Path, named: str | None = None) -> Catalog:

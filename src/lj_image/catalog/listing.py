@@ -1,11 +1,15 @@
-"""What there is: one row for each release of each image."""
+"""What there is: one row for each release of each image.
+
+Read from the parsed files without validating them, so that listing is instant; `lint` is what judges.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lj_image.catalog.catalog import Catalog, Family
+from lj_image.catalog.catalog import Catalog, release_names, shown
+from lj_image.documents.nodes import read_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,25 @@ class Row:
 
 def listing(catalog: Catalog) -> tuple[Row, ...]:
     """Return a row for each release, in the order of their names."""
-    families = [catalog.family(name) for name in catalog.family_names]
-    return tuple(_row(family, name) for family in families for name in family.release_names)
-
-
-def _row(family: Family, name: str) -> Row:
-    file = family.release(name).file
-    unavailable = {variant: own.unavailable for variant, own in file.variants.items()}
-    return Row(
-        image=family.name,
-        release=name,
-        base=", ".join(f"{key} {value}" for key, value in file.base.items()),
-        variants={variant: unavailable.get(variant) for variant in family.file.variants},
+    return tuple(
+        _row(catalog, name, release) for name in catalog.family_names for release in release_names(catalog.root / name)
     )
+
+
+def _row(catalog: Catalog, image: str, release: str) -> Row:
+    path = catalog.root / image / "releases" / f"{release}.yaml"
+    values = read_document(path, shown(path)).data
+    own = _mapping(values.get("variants"))
+    return Row(
+        image=image,
+        release=release,
+        base=", ".join(f"{key} {value}" for key, value in _mapping(values.get("base")).items()),
+        variants={
+            variant: _mapping(own.get(variant)).get("unavailable")
+            for variant in _mapping(catalog.document(image).data.get("variants"))
+        },
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
+
+from lj_image.documents.strict import Strict
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$")]
 """Lower case, digits and single separators: what a repository path and a canonical id may hold."""
@@ -16,12 +18,6 @@ ReleaseName = Annotated[str, StringConstraints(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 Version = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Architecture = Literal["amd64", "arm64"]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-
-
-class Strict(BaseModel):
-    """Unknown keys and silent conversions are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class BaseKind(Strict):
@@ -107,7 +103,7 @@ class ComponentEntry(Strict):
     title: str
     aliases: list[str] = Field(default_factory=list)
     """Other spellings seen in releases."""
-    architectures: list[Architecture] = ["amd64", "arm64"]
+    architectures: list[Architecture] = Field(default=["amd64", "arm64"])
     sources: dict[str, Source]
 
 
