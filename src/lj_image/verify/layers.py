@@ -1,0 +1,179 @@
+"""Looks through every layer of an image, as the engine saves it: which paths each holds, and which hold a secret.
+
+A file that a later layer deletes is still in the image, so the layers are read and not the container. The stream
+passes by once and nothing of it is kept; what was found is remembered by diff id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from docker import APIClient
+
+from lj_image.errors import EngineError, Interrupted
+from lj_image.verify.engine import engine_errors, patient
+from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingReader, Readable, decompressed, drain
+
+SCANNER: Final = 1
+"""Raised when a scan finds other things than before, so that remembered ones are not taken for it."""
+SMALLEST_NEEDLE_BYTES: Final = 4
+"""A shorter secret would be found everywhere by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerScan:
+    """What one layer holds."""
+
+    diff_id: str
+    paths: tuple[str, ...]
+    """Files, links and whiteouts, without a leading slash; no folders."""
+    secrets: tuple[str, ...]
+    """The paths whose content or name holds a secret."""
+    size_bytes: int
+    """Of its tar, uncompressed."""
+
+
+class Needles:
+    """Secrets to look for. Their digest names a scan; they themselves are never written or shown."""
+
+    def __init__(self, needles: Iterable[bytes]) -> None:
+        self.needles = tuple(sorted({item for item in needles if len(item) >= SMALLEST_NEEDLE_BYTES}))
+        self.overlap = max((len(item) for item in self.needles), default=1) - 1
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest over all of them, too slow to be guessed back from the cache's file names."""
+        joined = b"".join(len(item).to_bytes(8, "big") + item for item in self.needles)
+        return hashlib.pbkdf2_hmac("sha256", joined, b"lj-image layer scan", 100_000).hex()[:32]
+
+    def found_in(self, content: bytes) -> bool:
+        """Say whether any of them is in the content."""
+        return any(needle in content for needle in self.needles)
+
+    def drain(self, content: Readable) -> bool:
+        """Read to the end and say whether any of them was in it, also across two blocks."""
+        found, tail = False, b""
+        while block := content.read(BLOCK_BYTES):
+            if not found and self.needles:
+                found = self.found_in(tail + block)
+                tail = block[-self.overlap :] if self.overlap else b""
+        return found
+
+
+def scan_image(
+    api: APIClient,
+    image_id: str,
+    diff_ids: Iterable[str],
+    needles: Needles,
+    cache_dir: Path,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[LayerScan, ...]:
+    """Return the scans of these layers of an image, in their order; the image is saved only if one is not known yet.
+
+    Raises EngineError when the engine does not hand a layer out.
+    """
+    wanted = tuple(dict.fromkeys(diff_ids))
+    memory = _Memory(cache_dir / "scans", needles)
+    known = {diff_id: scan for diff_id in wanted if (scan := memory.read(diff_id)) is not None}
+    if len(known) < len(wanted):
+        missing = frozenset(wanted) - known.keys()
+        with engine_errors(f"reading the layers of {image_id}"), patient(api):
+            chunks = _until(cancelled, api.get_image(image_id, chunk_size=BLOCK_BYTES))
+            for scan in scan_saved(chunks, missing, needles):
+                memory.write(scan)
+                known[scan.diff_id] = scan
+    if lost := [diff_id for diff_id in wanted if diff_id not in known]:
+        raise EngineError(
+            f"the engine saved {image_id} without its layer {lost[0]}, or in a compression other than gzip",
+            hint="pull or build the image again with this engine",
+        )
+    return tuple(known[diff_id] for diff_id in wanted)
+
+
+def _until(cancelled: Callable[[], bool], chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        if cancelled():
+            raise Interrupted("the scan was given up")
+        yield chunk
+
+
+def scan_saved(chunks: Iterable[bytes], wanted: frozenset[str], needles: Needles) -> Iterator[LayerScan]:
+    """Yield the scan of each wanted layer in a stream of `docker save`.
+
+    Either form is read: `<id>/layer.tar` (engines up to 24) and `blobs/sha256/<digest>` (25 and newer, where a
+    containerd store keeps the blobs compressed). Which entry is which layer is told by digest, since the list of
+    layers comes last.
+    """
+    done: set[str] = set()
+    with tarfile.open(fileobj=ChunkReader(chunks), mode="r|", bufsize=BLOCK_BYTES) as saved:
+        for entry in saved:
+            saved.members.clear()  # type: ignore[attr-defined]  # tarfile would keep a header of every member
+            content = saved.extractfile(entry) if entry.isfile() and _may_be_layer(entry.name, wanted - done) else None
+            if content is None:
+                continue
+            scan = _scan_layer(content, needles)
+            if scan is not None and scan.diff_id in wanted - done:
+                done.add(scan.diff_id)
+                yield scan
+
+
+def _may_be_layer(name: str, wanted: frozenset[str] | set[str]) -> bool:
+    """Say whether an entry of the outer tar is worth reading."""
+    return bool(wanted) and (name.endswith("/layer.tar") or name.startswith("blobs/sha256/"))
+
+
+def _scan_layer(content: Readable, needles: Needles) -> LayerScan | None:
+    """Scan one layer's tar; None when the entry is no tar but a manifest or a configuration."""
+    with HashingReader(decompressed(content)) as layer:
+        paths: list[str] = []
+        secrets: list[str] = []
+        try:
+            with tarfile.open(fileobj=layer, mode="r|", bufsize=BLOCK_BYTES) as tar:
+                for member in tar:
+                    tar.members.clear()  # type: ignore[attr-defined]
+                    path = member.name.removeprefix("./").strip("/")
+                    if not member.isdir():
+                        paths.append(path)
+                    file = tar.extractfile(member) if member.isreg() and needles.needles else None
+                    named = needles.found_in(f"{path}\0{member.linkname}".encode(errors="surrogateescape"))
+                    if (file is not None and needles.drain(file)) or named:
+                        secrets.append(path)
+        except tarfile.ReadError:
+            return None
+        drain(layer)  # what follows the tar's end is part of the digest
+        return LayerScan(f"sha256:{layer.hexdigest()}", tuple(paths), tuple(secrets), layer.size_bytes)
+
+
+class _Memory:
+    """Scans on disk, by diff id, scanner and needles."""
+
+    def __init__(self, folder: Path, needles: Needles) -> None:
+        self._folder = folder
+        self._suffix = f"{SCANNER}-{needles.digest}"
+
+    def _path(self, diff_id: str) -> Path:
+        return self._folder / f"{diff_id.replace(':', '-')}-{self._suffix}.json"
+
+    def read(self, diff_id: str) -> LayerScan | None:
+        """Return what is remembered; a damaged file is as good as none."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            kept = json.loads(self._path(diff_id).read_text(encoding="utf-8"))
+            return LayerScan(diff_id, tuple(kept["paths"]), tuple(kept["secrets"]), int(kept["size_bytes"]))
+        return None
+
+    def write(self, scan: LayerScan) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(scan.diff_id)
+        partial = path.with_suffix(".partial")
+        kept = {"paths": scan.paths, "secrets": scan.secrets, "size_bytes": scan.size_bytes}
+        partial.write_text(json.dumps(kept), encoding="utf-8")
+        partial.replace(path)

@@ -1,0 +1,7 @@
+"""Python: the interpreter that `python3` starts."""
+
+from __future__ import annotations
+
+from lj_image.verify.probes.probe import Single
+
+PROBE = Single({"op": "python_version"}).probe()
