@@ -47,7 +47,7 @@ def choose_variant(
         return Choice(wanted, reason)
     refusals: list[str] = []
     for name in known:
-        if (why := _why_not(family, entry, promised, name, config)) is None:
+        if (why := why_not(family, entry, promised, name, config)) is None:
             return Choice(name, "; ".join(refusals) or "the first one, and its sources are configured")
         refusals.append(f"{name} is not: {why}")
     available = (name for name in known if not _unavailable(entry, name))
@@ -59,9 +59,10 @@ def choose_variant(
     )
 
 
-def _why_not(
+def why_not(
     family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], variant: str, config: Config
 ) -> str | None:
+    """Return why a release cannot be had in a variant with this config, or None."""
     if (why := _unavailable(entry, variant)) is not None:
         return why
     sources = [family.file.components[item].sources.get(variant) for item in promised]

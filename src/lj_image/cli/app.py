@@ -75,6 +75,7 @@ class App:
 
     def lock(self, release: Release) -> Lock:
         """Read the lock of a release; raises LockError when it is missing or stale."""
+        from lj_image.lock.lockfile import lock_path
         from lj_image.lock.staleness import require_fresh
 
         return require_fresh(release, lock_path(release))
@@ -101,11 +102,6 @@ class App:
         """Print a table, as wide as its contents."""
         for line in table_lines(header, rows):
             self.print(line)
-
-
-def lock_path(release: Release) -> Path:
-    """Return where a release's lock is kept."""
-    return release.folder / "locks" / f"{release.key}.txt"
 
 
 def table_lines(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

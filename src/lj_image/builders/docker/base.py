@@ -1,0 +1,89 @@
+"""The base image in an engine: ours is made and loaded, one by reference is pulled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+import docker.auth
+from docker.errors import APIError, ImageNotFound
+
+from lj_image.builders.docker.engine import translated
+from lj_image.catalog.release import Base
+from lj_image.config import Config
+from lj_image.errors import EngineError
+
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseImage:
+    """A base that is in the engine."""
+
+    reference: str
+    """What FROM says: the name in the engine, after mirrors."""
+    image_id: str
+    digest: str
+    """Its manifest's digest in the registry that it came from; for a base of ours, its image id."""
+    size_bytes: int
+
+
+def ensure_base(api: docker.APIClient, base: Base, config: Config, *, log: Log) -> BaseImage:
+    """Return the base as it is in the engine, making or pulling it first if it is not there.
+
+    Raises EngineError when it cannot be had.
+    """
+    if base.recipe is not None:
+        return _described(api, _bootstrapped(api, base, config.cache_dir, log))
+    reference = config.mirrored(base.name)
+    found = _inspect(api, reference)
+    if found is None:
+        log(f"pulling the base {reference}")
+        _pull(api, reference)
+    return _described(api, reference)
+
+
+def _bootstrapped(api: docker.APIClient, base: Base, cache_dir: Path, log: Log) -> str:
+    from lj_image.builders.bootstrap import bootstrap, load
+
+    assert base.recipe is not None
+    rootfs = bootstrap(base.recipe, cache_dir, log=log)
+    with translated(f"loading {base.recipe.name}"):
+        load(api, base.recipe, rootfs)
+    return base.recipe.reference()
+
+
+def _described(api: docker.APIClient, reference: str) -> BaseImage:
+    found = _inspect(api, reference)
+    if found is None:
+        raise EngineError(f"the engine took the base {reference} but does not show it")
+    digests = [item.partition("@")[2] for item in found.get("RepoDigests") or ()]
+    return BaseImage(reference, found["Id"], digests[0] if digests else found["Id"], int(found["Size"]))
+
+
+def _inspect(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
+    with translated(f"looking for the base {reference}"):
+        try:
+            found: dict[str, Any] = api.inspect_image(reference)  # type: ignore[no-untyped-call]
+        except ImageNotFound:
+            return None
+    return found
+
+
+def _pull(api: docker.APIClient, reference: str) -> None:
+    """Pull, reading every line: docker-py does not raise for an error that the stream tells."""
+    host = reference.partition("/")[0]
+    try:
+        lines = api.pull(reference, stream=True, decode=True)
+        refusal = next((line["error"] for line in lines if "error" in line), None)
+    except APIError as error:
+        refusal = str(error.explanation or error)
+    if refusal:
+        raise EngineError(
+            f"the base {reference} cannot be pulled: {refusal}",
+            hint=f"log in (docker login {host}), or take it from elsewhere:\n"
+            f"config.yaml: mirrors: {{{host}: your-registry.example}}",
+        )

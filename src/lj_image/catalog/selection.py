@@ -1,0 +1,26 @@
+"""Which releases and variants a command over the whole catalog means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.release import Platform, Release
+from lj_image.catalog.resolve import promises, resolve_variant
+from lj_image.catalog.variants import why_not
+from lj_image.config import Config
+
+
+def buildable(catalog: Catalog, config: Config, release: str | None, variant: str | None) -> Iterator[Release]:
+    """Yield each release × variant that can be had with this config; `release` or `variant` narrow it down."""
+    if release is not None:
+        family, name = catalog.find(release)
+        wanted = [(family, name)]
+    else:
+        families = [catalog.family(name) for name in catalog.family_names]
+        wanted = [(family, name) for family in families for name in family.release_names]
+    for family, name in wanted:
+        chain = family.chain(name)
+        for item in family.file.variants:
+            if variant in (None, item) and why_not(family, chain[-1], promises(family, chain), item, config) is None:
+                yield resolve_variant(catalog, family, chain, item, "configured", Platform(), {})

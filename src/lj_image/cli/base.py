@@ -1,0 +1,47 @@
+"""`lj-image base`."""
+
+from __future__ import annotations
+
+import click
+
+from lj_image.cli.app import App
+
+
+@click.command("base")
+@click.argument("release")
+@click.option("--variant", help="The variant; by default the first one that is configured.")
+@click.option("--print", "only_print", is_flag=True, help="Print what was found, change no file.")
+@click.pass_obj
+def command(app: App, release: str, variant: str | None, only_print: bool) -> None:
+    """Ask a base image for its Python, platform and packages, and keep the answer for the resolver.
+
+    Needs an engine. The answer is a file below images/<image>/bases, to be committed.
+
+    \b
+    lj-image base 25.02 --variant serverless
+    """
+    from pathlib import Path
+
+    from lj_image.builders.docker import engine
+    from lj_image.builders.docker.base import ensure_base
+    from lj_image.builders.docker.base_facts import ask_base, facts_yaml
+
+    resolved = app.release(release, variant, only_configured=False)
+    api = engine.connect()
+    image = ensure_base(api, resolved.base, app.config, log=app.say)
+    facts = ask_base(api, image.reference)
+    reference = resolved.base.reference
+    text = facts_yaml(
+        reference or str(resolved.base.recipe and resolved.base.recipe.name),
+        image.digest if reference else None,
+        facts,
+        f"lj-image base {release} --variant {resolved.variant}",
+    )
+    if only_print:
+        click.echo(text, nl=False)
+        return
+    path = Path(resolved.base.facts.file)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text)
+    partial.replace(path)
+    app.print(f"{path}: Python {facts.python}, glibc {facts.glibc}, {len(facts.packages)} packages")

@@ -1,0 +1,75 @@
+"""`lj-image lock`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lj_image.cli.app import App
+from lj_image.errors import LockError
+
+if TYPE_CHECKING:
+    from lj_image.catalog.release import Release
+
+
+@click.command("lock")
+@click.argument("release", required=False)
+@click.option("--variant", help="The variant; by default every one whose sources are configured.")
+@click.option("--check", is_flag=True, help="Change nothing; exit code 2 when a lock is missing or stale.")
+@click.option("--upgrade", "upgrades", multiple=True, metavar="NAME", help="Let a locked distribution move; repeat it.")
+@click.pass_obj
+def command(app: App, release: str | None, variant: str | None, check: bool, upgrades: tuple[str, ...]) -> int:
+    """Resolve a release to exact files and write its lock; without RELEASE, every release.
+
+    Versions that are locked stay as they are unless --upgrade names them. --check needs no network.
+
+    \b
+    lj-image lock 25.02 --variant open
+    lj-image lock --check
+    """
+    releases = _releases(app, release, variant)
+    if check:
+        return _check(app, releases)
+    for item in releases:
+        _lock(app, item, upgrades)
+    return 0
+
+
+def _releases(app: App, release: str | None, variant: str | None) -> list[Release]:
+    """Return what to lock: the named release, or each one that can be had."""
+    if release is not None and variant is not None:
+        return [app.release(release, variant)]
+    from lj_image.catalog.selection import buildable
+
+    return list(buildable(app.catalog, app.config, release, variant))
+
+
+def _check(app: App, releases: list[Release]) -> int:
+    from lj_image.lock.lockfile import lock_path
+    from lj_image.lock.staleness import require_fresh
+
+    stale = 0
+    for item in releases:
+        try:
+            require_fresh(item, lock_path(item))
+        except LockError as error:
+            stale += 1
+            for line in error.lines():
+                app.print(line)
+        else:
+            app.print(f"{item.image} {item.key}: the lock is fresh")
+    return 2 if stale else 0
+
+
+def _lock(app: App, release: Release, upgrades: tuple[str, ...]) -> None:
+    from lj_image.lock.lockfile import lock_path, read_lock, write_lock
+    from lj_image.lock.progress import progress_for
+    from lj_image.lock.resolve import resolve
+
+    path = lock_path(release)
+    previous = read_lock(path) if path.exists() else None
+    found = resolve(release, app.config, previous=previous, upgrade=upgrades, progress=progress_for())
+    write_lock(found, path)
+    size_mib = sum(item.size_bytes for item in found.artifacts()) / 1024**2
+    app.print(f"{path}: {len(found.artifacts())} files, {size_mib:,.1f} MiB")

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.release import ArchiveSource, PipSource, Platform
+from lj_image.catalog.resolve import resolve
+from lj_image.config import Config, ConfigFile, Source
+from lj_image.errors import ManifestError, UsageError
+from samples.tiny import IMAGE, RELEASE
+
+Write = Callable[..., Catalog]
+
+
+def configured(config: Config) -> Config:
+    source = Source(url="https://vendor.example/simple")
+    values = ConfigFile(indexes={"vendor": source}, archives={"library": source})
+    return Config(file=None, values=values, cache_dir=config.cache_dir)
+
+
+def test_a_release_knows_its_tag_base_and_components_in_layer_order(write_catalog: Write, config: Config) -> None:
+    release = resolve(write_catalog(), configured(config), "25.02")
+
+    assert (release.variant, release.tag) == ("vendor", "25.02-vendor")
+    assert release.base.name == "registry.example/base:12"
+    assert [item.id for item in release.components] == ["runtime", "kit", "tool", "library"]
+    assert isinstance(release.components[3].source, ArchiveSource)
+    assert release.components[3].source.file == "library-2.23.4.11-amd64.tar.gz"
+
+
+def test_a_stand_in_is_named_and_has_a_version_and_no_features_of_its_own(write_catalog: Write, config: Config) -> None:
+    library = resolve(write_catalog(), config, "25.02", variant="open").components[3]
+
+    assert (library.version, library.installed_version) == ("2.23.4.11", "2.23.4")
+    assert library.stands_in_for == "the library"
+    assert library.features == ()
+
+
+def test_a_component_of_several_distributions_takes_those_of_its_version(write_catalog: Write, config: Config) -> None:
+    kit = resolve(write_catalog(), config, "25.02", variant="open").components[1]
+    assert isinstance(kit.source, PipSource)
+    assert kit.source.distributions == (("kit-core", "12.8.57"), ("kit-extra", "12.8.61"))
+
+
+def test_a_component_of_another_architecture_is_left_out(write_catalog: Write, config: Config) -> None:
+    release = resolve(write_catalog(), config, "25.02", variant="vendor", platform=Platform("linux", "arm64"))
+    assert [item.id for item in release.components] == ["runtime", "kit", "tool"]
+    assert release.key == "25.02-vendor-arm64"
+
+
+def test_the_first_configured_variant_is_taken_and_the_reason_is_told(write_catalog: Write, config: Config) -> None:
+    catalog = write_catalog()
+    release = resolve(catalog, config, "25.02")
+    assert release.variant == "open"
+    assert release.variant_reason == "vendor is not: the config has no archives.library, indexes.vendor"
+    assert resolve(catalog, configured(config), "25.02").variant == "vendor"
+
+
+def test_an_heir_says_only_what_differs(write_catalog: Write, config: Config) -> None:
+    heir = 'release: "25.03"\nprevious: "25.02"\ncomponents: {Tool: 1.5.0}\nunlisted: [kit]\n'
+    release = resolve(write_catalog(r25_03=heir), config, "25.03", variant="open")
+    assert {item.id: item.version for item in release.components} == {
+        "runtime": "3.11.2",
+        "tool": "1.5.0",
+        "library": "2.23.4.11",
+    }
+    assert release.tag == "25.03-tool1.5"
+    assert release.base.name == "registry.example/base:12"
+
+
+def test_a_version_can_be_tried_without_editing(write_catalog: Write, config: Config) -> None:
+    release = resolve(write_catalog(), config, "25.02", variant="open", overridden={"tool": "1.9"})
+    assert release.component("tool").version == "1.9"  # type: ignore[union-attr]
+    assert release.overridden == {"tool": "1.9"}
+
+
+@pytest.mark.parametrize(
+    ("heir", "message", "at"),
+    [
+        ('release: "25.03"\nprevious: "25.03"\n', "inherits from itself", "25.03.yaml:2:11"),
+        ('release: "25.03"\nprevious: "24.01"\n', "'24.01' is no release of tiny", "25.03.yaml:2:11"),
+        ('release: "25.04"\n', "the file is named 25.03.yaml, but its release is '25.04'", "25.03.yaml:1:10"),
+        ('release: "25.03"\ncomponents: {tol: "1"}\n', "unknown component 'tol'", "25.03.yaml:2:14"),
+        ('release: "25.03"\ncomponents: {tool: "1", Tool: "2"}\n', "are the same component", "25.03.yaml:2:25"),
+    ],
+)
+def test_an_impossible_release_is_refused_with_its_place(
+    write_catalog: Write, config: Config, heir: str, message: str, at: str
+) -> None:
+    with pytest.raises(ManifestError, match=message) as caught:
+        resolve(write_catalog(r25_03=heir), config, "25.03", variant="open")
+    assert str(caught.value.location).endswith(at)
+
+
+def test_a_component_without_a_source_in_the_variant_says_what_to_add(write_catalog: Write, config: Config) -> None:
+    image = IMAGE.replace("      open: {kind: base, probe: python}\n", "")
+    with pytest.raises(ManifestError, match="'runtime' has no source in the variant 'open'") as caught:
+        resolve(write_catalog(image=image), config, "25.02", variant="open")
+    assert str(caught.value.location).endswith("25.02.yaml:4:3")
+    assert "components.runtime.sources" in (caught.value.hint or "")
+
+
+def test_a_version_that_nobody_wrote_wheels_for_is_refused(write_catalog: Write, config: Config) -> None:
+    release = RELEASE.replace('"12.8"', '"12.9"')
+    with pytest.raises(ManifestError, match=r"nobody wrote down which distributions make 12\.9"):
+        resolve(write_catalog(r25_02=release), config, "25.02", variant="open")
+
+
+def test_an_unavailable_variant_says_why(write_catalog: Write, config: Config) -> None:
+    release = RELEASE + "variants: {open: {unavailable: nobody published it}}\n"
+    with pytest.raises(ManifestError, match="nobody published it"):
+        resolve(write_catalog(r25_02=release), config, "25.02", variant="open")
+
+
+def test_an_unknown_release_or_variant_names_the_closest(write_catalog: Write, config: Config) -> None:
+    catalog = write_catalog()
+    with pytest.raises(UsageError) as caught:
+        resolve(catalog, config, "25.2")
+    assert caught.value.hint == "did you mean 25.02?"
+    with pytest.raises(UsageError) as caught:
+        resolve(catalog, config, "tiny/25.02", variant="opn")
+    assert caught.value.hint == "did you mean open?"
