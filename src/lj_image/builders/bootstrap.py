@@ -166,6 +166,8 @@ def _tool() -> Callable[[BaseRecipe, Path, Log], None]:
 
 def _mmdebstrap(recipe: BaseRecipe, raw: Path, log: Log) -> None:
     command = ["mmdebstrap", "--variant=minbase", f"--architectures={recipe.architecture}", "--format=tar"]
+    # As debootstrap does it; else apt chooses the package usrmerge, which brings 50 MB of Perl.
+    command.append("--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr")
     # By file descriptor: without root, the tool's user may not write into our folder.
     with raw.open("wb") as output:
         _run([*command, *_include(recipe), recipe.suite, "-"], recipe, log, output=output)

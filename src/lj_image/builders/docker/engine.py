@@ -15,7 +15,7 @@ import docker
 import requests
 import urllib3
 from docker.constants import DEFAULT_DOCKER_API_VERSION
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, TLSParameterError
 from docker.utils import kwargs_from_env
 
 from lj_image.errors import EngineError
@@ -87,9 +87,10 @@ def engine_error(error: BaseException, what: str = "") -> EngineError:
                     f"{what or 'no engine answers'} at {host()}",
                     hint="start the engine or set DOCKER_HOST; --builder oci builds without one",
                 )
-            case ssl.SSLError():
+            case ssl.SSLError() | TLSParameterError():
+                reason = cause.msg if isinstance(cause, TLSParameterError) else cause
                 return EngineError(
-                    f"no trusted connection to the engine at {host()}: {cause}",
+                    f"no trusted connection to the engine at {host()}: {reason}",
                     hint="check DOCKER_TLS_VERIFY and the files below DOCKER_CERT_PATH",
                 )
     return EngineError(f"{what or 'cannot use the engine'} at {host()}: {error}", hint="docker info should answer")

@@ -49,10 +49,14 @@ class PlainView:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
+        self._written: set[tuple[str, StepState]] = set()
 
     def step_changed(self, step: Step) -> None:
-        """Write the step's state and title, and what it took."""
-        if step.state is not StepState.PLANNED and _worth_showing(step):
+        """Write the step's state and title, and what it took; engines may report one state again."""
+        if step.state is StepState.PLANNED or not _worth_showing(step):
+            return
+        if (step.id, step.state) not in self._written:
+            self._written.add((step.id, step.state))
             self._write(f"{step.state:<8} {step.title}{_cost(step)}")
 
     def log_line(self, line: LogLine) -> None:
@@ -105,11 +109,13 @@ class LiveView:
         from rich.live import Live
 
         self._console = console or RichConsole(file=stream or sys.stderr)
-        self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8, transient=True)
         self._running: dict[str, tuple[Step, float]] = {}
         self._planned: dict[str, Step] = {}
         self._transfers: dict[str, Progress] = {}
         self._tail: deque[LogLine] = deque(maxlen=SHOWN_LOG_LINES)
+        self._ended: set[str] = set()
+        # last, for it draws at once
+        self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> LiveView:
         self._live.start()
@@ -148,7 +154,8 @@ class LiveView:
     def _end(self, step: Step) -> None:
         self._transfers.pop(step.id, None)
         self._tail = deque((line for line in self._tail if _id(line.step) != step.id), maxlen=SHOWN_LOG_LINES)
-        if _worth_showing(step):
+        if _worth_showing(step) and step.id not in self._ended:
+            self._ended.add(step.id)
             mark, style = MARKS[step.state]
             text = f"{mark} {_clean(step.title)}{_cost(step)}"
             self._console.print(text, style=style, markup=False, highlight=False)
