@@ -1,6 +1,8 @@
 # Sourced by the scripts: messages, root, and processes that we started and may therefore stop.
 # shellcheck shell=bash
 
+shopt -s inherit_errexit # `set -e` holds inside $(...), too
+
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/lj-image
 
@@ -25,11 +27,11 @@ as_root() {
     fi
 }
 
-# is_running PIDFILE NAME: the process in PIDFILE lives and still is a NAME (process ids are reused).
+# is_running PIDFILE NAME: the process in PIDFILE lives and still is a NAME (process ids are reused, names cut at 15).
 is_running() {
     local pid
     [[ -r $1 ]] && pid=$(<"$1") && [[ -n $pid ]] || return 1
-    [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$2" ]]
+    [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "${2:0:15}" ]]
 }
 
 # stop_process PIDFILE NAME SECONDS: end it gently, then firmly; remove the file.
@@ -45,7 +47,7 @@ stop_process() {
         done
         if is_running "$pidfile" "$name"; then as_root kill -KILL "$pid"; fi
     fi
-    as_root rm -f "$pidfile"
+    rm -f "$pidfile"
 }
 
 # engine_answers HOST: an engine answers at unix:// or tcp:// HOST. Python, because curl may not be there.

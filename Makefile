@@ -1,0 +1,83 @@
+# `make` lists the targets. Each installs and starts what it needs (Debian or Ubuntu; through sudo if you are not root).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTEST_ARGS ?=
+BENCH ?= cli
+BENCH_JSON ?=
+python := .venv/bin/python
+# Programs inside an image are projects of their own, with tests of their own.
+image_tests := $(wildcard images/*/*/tests)
+
+.PHONY: help
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r target text; do \
+		printf '  make %-17s %s\n' "$$target" "$$text"; done
+
+.PHONY: demo
+demo: ## Release 25.02 (variant open) from the lock to a local registry: build, verify, push
+	@scripts/demo
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests, the integration tests on a real engine and registry
+
+.PHONY: test-unit
+test-unit: venv ## Run the tests that need neither engine nor network
+	$(python) -m pytest tests/unit --junitxml=build/reports/unit.xml $(PYTEST_ARGS)
+	for tests in $(image_tests); do (cd "$$tests/.." && \
+		PYTHONPATH=src $(CURDIR)/$(python) -m pytest -p no:cacheprovider tests $(PYTEST_ARGS)); done
+
+.PHONY: test-integration
+test-integration: ## Run the tests on a real engine and registry
+	scripts/run-tests tests/integration --junitxml=build/reports/integration.xml $(PYTEST_ARGS)
+
+.PHONY: test-engines
+test-engines: ## Run the integration tests on Engine 20.10, on 26.1 and on 26.1 with containerd's image store (root)
+	scripts/test-engines tests/integration $(PYTEST_ARGS)
+
+.PHONY: check
+check: format-check lint types test-unit generated ## Check all that a reviewer would, offline: format, lint, types, unit tests, generated files
+
+.PHONY: format
+format: venv ## Format the code
+	$(python) -m ruff format .
+	$(python) -m ruff check --fix .
+
+.PHONY: format-check
+format-check: venv
+	$(python) -m ruff format --check .
+
+.PHONY: lint
+lint: venv
+	$(python) -m ruff check .
+
+.PHONY: types
+types: venv
+	$(python) -m mypy
+
+.PHONY: generated
+generated: venv
+	scripts/generate --check
+
+.PHONY: generate
+generate: venv ## Write the generated files anew (JSON schemas, CLI reference)
+	scripts/generate
+
+.PHONY: bench
+bench: venv ## Measure: BENCH=cli or BENCH=build, figures as JSON to BENCH_JSON=FILE
+	$(python) -m bench $(BENCH) $(if $(BENCH_JSON),--json $(BENCH_JSON))
+
+.PHONY: venv
+venv: ## Create .venv, again only when pyproject.toml has changed (PYTHON=... takes another interpreter)
+	@scripts/ensure-venv
+
+.PHONY: stop
+stop: ## Stop the engine and the registry that these targets started
+	@scripts/stop
+
+.PHONY: clean
+clean: stop ## Remove what was generated here (not the cache in ~/.cache/lj-image)
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,76 @@
+"""BaseOS for real: made from packages, loaded into an engine, run."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import docker
+import pytest
+from scratch import BASE_RECIPE, Scratch
+
+from lj_image.builders import bootstrap as module
+from lj_image.builders.bootstrap import bootstrap, load
+
+SMALL = replace(BASE_RECIPE, name="small", include=())
+
+
+def run(engine: docker.APIClient, scratch: Scratch, image: str, command: list[str]) -> str:
+    container = engine.create_container(image, command, labels=scratch.labels, network_disabled=True)["Id"]
+    engine.start(container)
+    status = engine.wait(container)["StatusCode"]
+    output: bytes = engine.logs(container)
+    engine.remove_container(container)
+    assert status == 0, output.decode()
+    return output.decode()
+
+
+def test_two_makings_of_one_recipe_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (bootstrap(SMALL, tmp_path / name, log=print) for name in ("first", "second"))
+    assert hashlib.sha256(first.read_bytes()).hexdigest() == hashlib.sha256(second.read_bytes()).hexdigest()
+    assert not list(first.parent.glob(".making-*"))
+
+
+def test_debootstrap_serves_where_mmdebstrap_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("debootstrap"):
+        pytest.skip("debootstrap is not installed")
+    monkeypatch.setattr(module, "_tool", lambda: module._debootstrap)
+    with tarfile.open(bootstrap(SMALL, tmp_path, log=print)) as rootfs:
+        assert rootfs.getmember("etc/debian_version").isfile()
+        assert rootfs.getmember("bin").linkname == "usr/bin"
+
+
+def test_base_os_holds_what_the_recipe_asks_for_and_no_litter(base_rootfs: Path) -> None:
+    with tarfile.open(base_rootfs) as rootfs:
+        members = {member.name: member for member in rootfs}
+    assert {"usr/bin/python3", "usr/bin/pip", "etc/ssl/certs/ca-certificates.crt", "var/lib/dpkg/status"} <= set(
+        members
+    )
+    assert max(member.mtime for member in members.values()) <= BASE_RECIPE.source_date_epoch
+    assert not {"etc/resolv.conf", "etc/hostname", "etc/machine-id"} & set(members)
+    assert [name for name in members if name.endswith(".pyc") or name.startswith("var/lib/apt/lists/deb.")] == []
+
+
+@pytest.mark.engine
+def test_base_image_runs_python_and_pip_and_keeps_its_package_database(
+    engine: docker.APIClient, scratch: Scratch, base_image: str
+) -> None:
+    script = (
+        "python3 -m pip --version && dpkg --audit && dpkg --verify && id -un && echo PIP=$PIP_BREAK_SYSTEM_PACKAGES"
+    )
+    output = run(engine, scratch, base_image, ["sh", "-ec", script])
+    assert "(python 3.11)" in output
+    assert output.splitlines()[-2:] == ["root", "PIP=1"]
+
+
+@pytest.mark.engine
+def test_a_second_load_sends_nothing_and_finds_the_same_image(
+    engine: docker.APIClient, base_rootfs: Path, base_image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "load_image", lambda data: pytest.fail("sent again"))
+    image_id = load(engine, BASE_RECIPE, base_rootfs)
+    found: dict[str, str] = engine.inspect_image(base_image)  # type: ignore[no-untyped-call]
+    assert (found["Id"], found["Created"]) == (image_id, "2025-01-01T00:00:00Z")
