@@ -54,9 +54,10 @@ class Step:
         return f"layers/{self.slug}"
 
     @property
-    def size_mib(self) -> str:
+    def size(self) -> str:
         """Its locked files' size, for people."""
-        return f"{layer_size_bytes(self.layer) / MIB:,.1f} MiB"
+        size_bytes = layer_size_bytes(self.layer)
+        return f"{size_bytes / MIB:,.1f} MiB" if size_bytes >= MIB else f"{size_bytes / 1024:,.1f} KiB"
 
     @property
     def contents(self) -> tuple[str, ...]:

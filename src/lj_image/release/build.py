@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 BuilderName = Literal["auto", "docker", "docker-classic"]
 Say = Callable[[str], None]
 
+CA_BUNDLE: Final = "ca_bundle"
+"""The id under which steps with a network mount the certificates of the config."""
 UNPACKED_RATIO: Final = 1.95
 """Installed bytes for a compressed byte of wheel, measured on the CUDA stack of 25.02 (3.9 GB become 7.4 GiB)."""
 
@@ -224,6 +226,8 @@ def build_secrets(plan: Plan, config: Config) -> dict[str, bytes]:
     """Return the secrets that steps of this plan mount; raises ManifestError for one that the config does not have."""
     names = {name for layer in plan.layers if isinstance(layer, RunLayer) for name in layer.source.secrets}
     found: dict[str, bytes] = {}
+    if config.values.build.ca_bundle is not None and _needs_network(plan):
+        found[CA_BUNDLE] = Path(config.values.build.ca_bundle).expanduser().read_bytes()
     for name in sorted(names):
         if name not in config.values.secrets:
             raise UsageError(
