@@ -117,8 +117,15 @@ class Plan:
     @property
     def tag(self) -> str:
         """The tag, which says of a partial or tried image that it is one."""
-        marks = ("partial",) if self.only else ("try",) if self.release.overridden else ()
-        return "-".join((self.release.tag, *marks))
+        return "-".join((self.release.tag, *self._marks()))
+
+    @property
+    def key(self) -> str:
+        """The name of its record: that of the release, but a partial or tried image has one of its own."""
+        return "-".join((self.release.key, *self._marks()))
+
+    def _marks(self) -> tuple[str, ...]:
+        return ("partial",) if self.only else ("try",) if self.release.overridden else ()
 
     def installed(self) -> tuple[LockedDistribution, ...]:
         """Return every distribution that this plan installs, by name."""

@@ -260,7 +260,7 @@ def _recorded(prepared: Prepared, image: Mapping[str, Any], seconds: float, work
             return replace(record, built=replace(record.built, at=built.at))
         return replace(record, built=built, tool=__version__)
 
-    record = workshop.records.update(release.key, change)
+    record = workshop.records.update(plan.key, change)
     if record.built is None:
         raise BuildError("the record was not written")
     return record.built

@@ -23,7 +23,7 @@ ENV NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
 # layer: cuda: nvidia-cublas-cu12
 # component: cuda
 # 581.4 MiB: nvidia-cublas-cu12 12.8.3.14
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cublas-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-cublas-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -32,7 +32,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cublas-cu12,targe
 # layer: cuda: nvidia-cuda-nvrtc-cu12
 # component: cuda
 # 83.9 MiB: nvidia-cuda-nvrtc-cu12 12.8.61
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cuda-nvrtc-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-cuda-nvrtc-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -41,7 +41,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cuda-nvrtc-cu12,t
 # layer: cuda: nvidia-cufft-cu12
 # component: cuda
 # 184.2 MiB: nvidia-cufft-cu12 11.3.3.41
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cufft-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-cufft-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -50,7 +50,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cufft-cu12,target
 # layer: cuda: nvidia-curand-cu12
 # component: cuda
 # 60.7 MiB: nvidia-curand-cu12 10.3.9.55
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-curand-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-curand-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -59,7 +59,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-curand-cu12,targe
 # layer: cuda: nvidia-cusolver-cu12
 # component: cuda
 # 248.3 MiB: nvidia-cusolver-cu12 11.7.2.55
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cusolver-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-cusolver-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -68,7 +68,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cusolver-cu12,tar
 # layer: cuda: nvidia-cusparse-cu12
 # component: cuda
 # 278.5 MiB: nvidia-cusparse-cu12 12.5.7.53
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cusparse-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-cusparse-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -77,7 +77,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-cusparse-cu12,tar
 # layer: cuda: nvidia-nvjitlink-cu12
 # component: cuda
 # 37.4 MiB: nvidia-nvjitlink-cu12 12.8.61
-RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-nvjitlink-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda.nvidia-nvjitlink-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -86,7 +86,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda.nvidia-nvjitlink-cu12,ta
 # layer: cuda
 # component: cuda
 # 10.8 MiB: nvidia-cuda-cupti-cu12 12.8.57, nvidia-cuda-runtime-cu12 12.8.57, nvidia-nvtx-cu12 12.8.55
-RUN --network=none --mount=type=bind,source=layers/cuda,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cuda,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -95,7 +95,7 @@ RUN --network=none --mount=type=bind,source=layers/cuda,target=/tmp/lj-image \
 # layer: cudnn: nvidia-cudnn-cu12
 # component: cudnn
 # 693.0 MiB: nvidia-cudnn-cu12 9.7.0.66
-RUN --network=none --mount=type=bind,source=layers/cudnn.nvidia-cudnn-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/cudnn.nvidia-cudnn-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -104,7 +104,7 @@ RUN --network=none --mount=type=bind,source=layers/cudnn.nvidia-cudnn-cu12,targe
 # layer: accl-n: nvidia-nccl-cu12
 # component: accl-n
 # 189.7 MiB: nvidia-nccl-cu12 2.23.4
-RUN --network=none --mount=type=bind,source=layers/accl-n.nvidia-nccl-cu12,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/accl-n.nvidia-nccl-cu12,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -113,7 +113,7 @@ RUN --network=none --mount=type=bind,source=layers/accl-n.nvidia-nccl-cu12,targe
 # layer: torch: torch
 # component: torch
 # 864.5 MiB: torch 2.5.1
-RUN --network=none --mount=type=bind,source=layers/torch.torch,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/torch.torch,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -122,7 +122,7 @@ RUN --network=none --mount=type=bind,source=layers/torch.torch,target=/tmp/lj-im
 # layer: torch
 # component: torch
 # 8.4 MiB: mpmath 1.3.0, networkx 3.6.1, sympy 1.13.1
-RUN --network=none --mount=type=bind,source=layers/torch,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/torch,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -131,7 +131,7 @@ RUN --network=none --mount=type=bind,source=layers/torch,target=/tmp/lj-image \
 # layer: deepspeed
 # component: deepspeed
 # 1.6 MiB: deepspeed 0.16.3, hjson 3.1.0, ninja 1.13.2
-RUN --network=none --mount=type=bind,source=layers/deepspeed,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/deepspeed,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -140,7 +140,7 @@ RUN --network=none --mount=type=bind,source=layers/deepspeed,target=/tmp/lj-imag
 # layer: accelerate
 # component: accelerate
 # 328.8 KiB: accelerate 1.3.0
-RUN --network=none --mount=type=bind,source=layers/accelerate,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/accelerate,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -149,7 +149,7 @@ RUN --network=none --mount=type=bind,source=layers/accelerate,target=/tmp/lj-ima
 # layer: ray: ray
 # component: ray
 # 64.3 MiB: ray 2.42.1
-RUN --network=none --mount=type=bind,source=layers/ray.ray,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/ray.ray,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -158,7 +158,7 @@ RUN --network=none --mount=type=bind,source=layers/ray.ray,target=/tmp/lj-image 
 # layer: ray
 # component: ray
 # 22.5 MiB: aiohttp-cors 0.8.1, cffi 2.1.1, colorful 0.5.8, cryptography 50.0.2, distlib 0.4.4, google-api-core 2.44.0, google-auth 2.63.0, googleapis-common-protos 1.76.0 and 14 more
-RUN --network=none --mount=type=bind,source=layers/ray,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/ray,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -167,7 +167,7 @@ RUN --network=none --mount=type=bind,source=layers/ray,target=/tmp/lj-image \
 # layer: vllm: opencv-python-headless
 # component: vllm
 # 47.7 MiB: opencv-python-headless 4.11.0.86
-RUN --network=none --mount=type=bind,source=layers/vllm.opencv-python-headless,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/vllm.opencv-python-headless,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -176,7 +176,7 @@ RUN --network=none --mount=type=bind,source=layers/vllm.opencv-python-headless,t
 # layer: vllm: vllm
 # component: vllm
 # 252.0 MiB: vllm 0.7.2
-RUN --network=none --mount=type=bind,source=layers/vllm.vllm,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/vllm.vllm,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -185,7 +185,7 @@ RUN --network=none --mount=type=bind,source=layers/vllm.vllm,target=/tmp/lj-imag
 # layer: vllm
 # component: vllm
 # 65.8 MiB: airportsdata 20260905, annotated-doc 0.0.7, anyio 4.16.0, apache-tvm-ffi 0.1.15.post2, astor 0.8.1, blake3 1.0.11, cloudpickle 3.1.3, compressed-tensors 0.9.1 and 42 more
-RUN --network=none --mount=type=bind,source=layers/vllm,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/vllm,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -194,7 +194,7 @@ RUN --network=none --mount=type=bind,source=layers/vllm,target=/tmp/lj-image \
 # layer: transformers
 # component: transformers
 # 9.2 MiB: transformers 4.48.3
-RUN --network=none --mount=type=bind,source=layers/transformers,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/transformers,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -203,7 +203,7 @@ RUN --network=none --mount=type=bind,source=layers/transformers,target=/tmp/lj-i
 # layer: shared: triton
 # component: shared
 # 199.8 MiB: triton 3.1.0
-RUN --network=none --mount=type=bind,source=layers/shared.triton,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/shared.triton,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -212,7 +212,7 @@ RUN --network=none --mount=type=bind,source=layers/shared.triton,target=/tmp/lj-
 # layer: shared
 # component: shared
 # 36.0 MiB: aiohappyeyeballs 2.7.1, aiohttp 3.14.5, aiosignal 1.4.0, annotated-types 0.8.0, attrs 26.1.0, certifi 2026.10.19.post1, charset-normalizer 3.5.3, click 8.5.1 and 36 more
-RUN --network=none --mount=type=bind,source=layers/shared,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/shared,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \

@@ -18,14 +18,14 @@ ENV PIP_BREAK_SYSTEM_PACKAGES="1"
 # layer: ACCL-N
 # component: accl-n
 # 10.0 KiB: accl-n-2.23.4.11-linux-amd64.tar.gz
-RUN --network=none --mount=type=bind,source=layers/accl-n,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/accl-n,target=/tmp/lj-image \
     mkdir -p /usr/local/accl && \
     tar -xf /tmp/lj-image/accl-n-2.23.4.11-linux-amd64.tar.gz -C /usr/local/accl --no-same-owner --strip-components=1
 
 # layer: ray
 # component: ray
 # 10.0 KiB: ray 2.42.1
-RUN --network=none --mount=type=bind,source=layers/ray,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/ray,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -34,7 +34,7 @@ RUN --network=none --mount=type=bind,source=layers/ray,target=/tmp/lj-image \
 # layer: vllm
 # component: vllm
 # 10.0 KiB: vllm 0.7.2
-RUN --network=none --mount=type=bind,source=layers/vllm,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/vllm,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -43,7 +43,7 @@ RUN --network=none --mount=type=bind,source=layers/vllm,target=/tmp/lj-image \
 # layer: transformers
 # component: transformers
 # 10.0 KiB: transformers 4.48.3+ali
-RUN --network=none --mount=type=bind,source=layers/transformers,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/transformers,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \

@@ -18,7 +18,7 @@ FROM registry.example/base:12
 # layer: kit
 # component: kit
 # 20.0 KiB: kit-core 12.8.57, kit-extra 12.8.61
-RUN --network=none --mount=type=bind,source=layers/kit,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/kit,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -27,7 +27,7 @@ RUN --network=none --mount=type=bind,source=layers/kit,target=/tmp/lj-image \
 # layer: tool
 # component: tool
 # 10.0 KiB: tool 1.4.2
-RUN --network=none --mount=type=bind,source=layers/tool,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/tool,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -36,7 +36,7 @@ RUN --network=none --mount=type=bind,source=layers/tool,target=/tmp/lj-image \
 # layer: library
 # component: library
 # 10.0 KiB: lib-open 2.23.4
-RUN --network=none --mount=type=bind,source=layers/library,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/library,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
@@ -69,7 +69,7 @@ RUN --mount=type=secret,id=ca_bundle \
 # layer: Driver kit
 # component: driver-kit
 # 10.0 KiB: kit 3.tar.gz
-RUN --network=none --mount=type=bind,source=layers/driver-kit,target=/tmp/lj-image \
+RUN --mount=type=bind,source=layers/driver-kit,target=/tmp/lj-image \
     mkdir -p /opt/kit && \
     tar -xf '/tmp/lj-image/kit 3.tar.gz' -C /opt/kit --no-same-owner --strip-components=1
 
