@@ -129,14 +129,10 @@ class Records:
             partial.replace(self.path(key))
         return record
 
-    def last_built(self) -> str | None:
-        """Return the key of the record whose image was built last."""
-        built = [
-            (record.built.at, path.stem)
-            for path in self.folder.glob("*.json")
-            if (record := self.read(path.stem)) and record.built
-        ]
-        return max(built)[1] if built else None
+    def all(self) -> tuple[Record, ...]:
+        """Return every record of the family; raises LjImageError for a damaged one."""
+        records = (self.read(path.stem) for path in sorted(self.folder.glob("*.json")))
+        return tuple(record for record in records if record is not None)
 
 
 def _from_json(values: dict[str, Any]) -> Record:

@@ -1,0 +1,86 @@
+"""`lj-image push`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lj_image.cli.app import App, is_terminal
+
+if TYPE_CHECKING:
+    from lj_image.builders.docker.push import PushProgress
+
+
+@click.command("push")
+@click.argument("release", required=False)
+@click.option("--variant", help="The variant; by default the first one that is configured.")
+@click.option("--region", "regions", multiple=True, help="Region whose VPC name to publish; repeat it, or 'all'.")
+@click.option("--public", is_flag=True, help="Publish the public name, too.")
+@click.option("--dry-run", is_flag=True, help="Ask every registry, send nothing.")
+@click.option("--no-verify", is_flag=True, help="Publish without proof; the record says so.")
+@click.option("--force-tag", is_flag=True, help="Move a tag that holds another image.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def command(
+    app: App,
+    release: str | None,
+    variant: str | None,
+    regions: tuple[str, ...],
+    public: bool,
+    dry_run: bool,
+    no_verify: bool,
+    force_tag: bool,
+    as_json: bool,
+) -> int:
+    """Publish a verified release under its public name and the names inside regions' VPCs.
+
+    Without RELEASE, the one built last. The last line holds every published reference with its digest.
+
+    \b
+    lj-image push --region cn-beijing
+    lj-image push 25.02 --public --region all --dry-run
+    """
+    from lj_image.builders.docker import engine
+    from lj_image.builders.docker.push import EngineSender
+    from lj_image.cli.last import last_built
+    from lj_image.release.publish import publish, published_line
+    from lj_image.release.record import Records
+    from lj_image.release.references import targets
+
+    if release is None:
+        release, variant = last_built(app)
+    resolved = app.release(release, variant)
+    places = targets(resolved, resolved.tag, regions, public, app.config)
+    outcome = publish(
+        resolved,
+        resolved.tag,
+        records=Records(app.config.cache_dir, resolved.image),
+        key=resolved.key,
+        sender=EngineSender(engine.connect()),
+        targets=places,
+        verify=not no_verify,
+        force_tag=force_tag,
+        dry_run=dry_run,
+        progress=_progress(),
+    )
+    if as_json:
+        app.print_json(outcome.to_json())
+    else:
+        for line in (*outcome.lines(), *filter(None, [published_line(outcome)])):
+            app.print(line)
+    if (error := outcome.error()) is not None:
+        raise error
+    return 0
+
+
+def _progress() -> PushProgress:
+    import sys
+
+    from lj_image.builders.docker.push import PlainProgress, RichProgress
+
+    if not is_terminal(sys.stderr):
+        return PlainProgress(sys.stderr)
+    from rich.console import Console
+
+    return RichProgress(Console(stderr=True))
