@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +20,12 @@ from docker import APIClient
 
 from lj_image.errors import EngineError, Interrupted
 from lj_image.verify.engine import engine_errors, patient
-from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingReader, Readable, decompressed, drain
+from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
+from lj_image.verify.tars import Member, NotATarError, walk
 
 SCANNER: Final = 1
 """Raised when a scan finds other things than before, so that remembered ones are not taken for it."""
+_BLOBS: Final = "blobs/sha256/"
 SMALLEST_NEEDLE_BYTES: Final = 4
 """A shorter secret would be found everywhere by chance."""
 
@@ -58,14 +60,20 @@ class Needles:
         """Say whether any of them is in the content."""
         return any(needle in content for needle in self.needles)
 
-    def drain(self, content: Readable) -> bool:
-        """Read to the end and say whether any of them was in it, also across two blocks."""
-        found, tail = False, b""
+    def in_member(self, member: Member) -> bool:
+        """Say whether any of them is in a member's name or content, which is read as far as that takes."""
+        if not self.needles:
+            return False
+        names = f"{member.path}\0{member.link}".encode(errors="surrogateescape")
+        return self.found_in(names) or self._in_stream(member.content)
+
+    def _in_stream(self, content: Readable) -> bool:
+        tail = b""
         while block := content.read(BLOCK_BYTES):
-            if not found and self.needles:
-                found = self.found_in(tail + block)
-                tail = block[-self.overlap :] if self.overlap else b""
-        return found
+            if self.found_in(tail + block if tail else block):
+                return True
+            tail = block[-self.overlap :] if self.overlap else b""
+        return False
 
 
 def scan_image(
@@ -75,6 +83,7 @@ def scan_image(
     needles: Needles,
     cache_dir: Path,
     *,
+    base: Iterable[str] = (),
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[LayerScan, ...]:
     """Return the scans of these layers of an image, in their order; the image is saved only if one is not known yet.
@@ -88,7 +97,7 @@ def scan_image(
         missing = frozenset(wanted) - known.keys()
         with engine_errors(f"reading the layers of {image_id}"), patient(api):
             chunks = _until(cancelled, api.get_image(image_id, chunk_size=BLOCK_BYTES))
-            for scan in scan_saved(chunks, missing, needles):
+            for scan in scan_saved(chunks, missing, needles, unwanted=base):
                 memory.write(scan)
                 known[scan.diff_id] = scan
     if lost := [diff_id for diff_id in wanted if diff_id not in known]:
@@ -106,51 +115,51 @@ def _until(cancelled: Callable[[], bool], chunks: Iterable[bytes]) -> Iterator[b
         yield chunk
 
 
-def scan_saved(chunks: Iterable[bytes], wanted: frozenset[str], needles: Needles) -> Iterator[LayerScan]:
+def scan_saved(
+    chunks: Iterable[bytes], wanted: frozenset[str], needles: Needles, *, unwanted: Iterable[str] = ()
+) -> Iterator[LayerScan]:
     """Yield the scan of each wanted layer in a stream of `docker save`.
 
     Either form is read: `<id>/layer.tar` (engines up to 24) and `blobs/sha256/<digest>` (25 and newer, where a
     containerd store keeps the blobs compressed). Which entry is which layer is told by digest, since the list of
-    layers comes last.
+    layers comes last. `unwanted` names layers that need not be read where their entry's name gives them away.
     """
     done: set[str] = set()
-    with tarfile.open(fileobj=ChunkReader(chunks), mode="r|", bufsize=BLOCK_BYTES) as saved:
-        for entry in saved:
-            saved.members.clear()  # type: ignore[attr-defined]  # tarfile would keep a header of every member
-            content = saved.extractfile(entry) if entry.isfile() and _may_be_layer(entry.name, wanted - done) else None
-            if content is None:
-                continue
-            scan = _scan_layer(content, needles)
-            if scan is not None and scan.diff_id in wanted - done:
-                done.add(scan.diff_id)
-                yield scan
+    skipped = frozenset(item.removeprefix("sha256:") for item in unwanted)
+    for entry in walk(ChunkReader(chunks)):
+        if not (entry.is_file and _may_be_layer(entry.path, skipped)):
+            continue
+        scan = _scan_layer(entry.content, needles)
+        if scan is not None and scan.diff_id in wanted - done:
+            done.add(scan.diff_id)
+            yield scan
+        if done == wanted:
+            return
 
 
-def _may_be_layer(name: str, wanted: frozenset[str] | set[str]) -> bool:
+def _may_be_layer(name: str, unwanted: frozenset[str]) -> bool:
     """Say whether an entry of the outer tar is worth reading."""
-    return bool(wanted) and (name.endswith("/layer.tar") or name.startswith("blobs/sha256/"))
+    if name.startswith(_BLOBS):
+        return name.removeprefix(_BLOBS) not in unwanted
+    return name.endswith("/layer.tar")
 
 
 def _scan_layer(content: Readable, needles: Needles) -> LayerScan | None:
     """Scan one layer's tar; None when the entry is no tar but a manifest or a configuration."""
-    with HashingReader(decompressed(content)) as layer:
+    with HashingChunks(decompressed(content)) as chunks:
+        layer = ChunkReader(chunks)
         paths: list[str] = []
         secrets: list[str] = []
         try:
-            with tarfile.open(fileobj=layer, mode="r|", bufsize=BLOCK_BYTES) as tar:
-                for member in tar:
-                    tar.members.clear()  # type: ignore[attr-defined]
-                    path = member.name.removeprefix("./").strip("/")
-                    if not member.isdir():
-                        paths.append(path)
-                    file = tar.extractfile(member) if member.isreg() and needles.needles else None
-                    named = needles.found_in(f"{path}\0{member.linkname}".encode(errors="surrogateescape"))
-                    if (file is not None and needles.drain(file)) or named:
-                        secrets.append(path)
-        except tarfile.ReadError:
+            for member in walk(layer):
+                if not member.is_folder:
+                    paths.append(member.path)
+                if needles.in_member(member):
+                    secrets.append(member.path)
+        except (NotATarError, zlib.error):
             return None
         drain(layer)  # what follows the tar's end is part of the digest
-        return LayerScan(f"sha256:{layer.hexdigest()}", tuple(paths), tuple(secrets), layer.size_bytes)
+        return LayerScan(f"sha256:{chunks.hexdigest()}", tuple(paths), tuple(secrets), chunks.size_bytes)
 
 
 class _Memory:

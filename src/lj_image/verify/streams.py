@@ -11,8 +11,11 @@ from typing import Final, Protocol, Self
 
 BLOCK_BYTES: Final = 1024 * 1024
 _GZIP: Final = b"\x1f\x8b"
-_PIECE_BYTES: Final = 64 * 1024
-"""A gzip file may have a member per file of a layer; zlib copies what follows a member, so it is given little at once."""
+_PIECE_BYTES: Final = 16 * 1024
+"""A gzip file may have a member per file of a layer, and zlib copies what follows each: it is given little at once."""
+
+
+_MOST_PARTS: Final = 64
 
 
 class Readable(Protocol):
@@ -45,13 +48,13 @@ class ChunkReader:
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
 
-class HashingReader:
-    """Passes a file on and digests it meanwhile, in a thread: hashing gigabytes and searching them take turns else."""
+class HashingChunks:
+    """Passes chunks on and digests them meanwhile in a thread; else hashing and searching would take turns."""
 
-    def __init__(self, content: Readable) -> None:
-        self._content = content
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
         self._digest = hashlib.sha256()
-        self._blocks: queue.Queue[bytes | None] = queue.Queue(maxsize=4)
+        self._queue: queue.Queue[bytes | None] = queue.Queue(maxsize=4)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self.size_bytes = 0
 
@@ -62,34 +65,32 @@ class HashingReader:
     def __exit__(self, *exception: object) -> None:
         self._finish()
 
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size_bytes += len(chunk)
+            self._queue.put(chunk)
+            yield chunk
+
     def _work(self) -> None:
-        while (block := self._blocks.get()) is not None:
-            self._digest.update(block)
+        while (chunk := self._queue.get()) is not None:
+            self._digest.update(chunk)
 
     def _finish(self) -> None:
         if self._thread.is_alive():
-            self._blocks.put(None)
+            self._queue.put(None)
             self._thread.join()
 
-    def read(self, size: int) -> bytes:
-        """Return the next bytes."""
-        block = self._content.read(size)
-        if block:
-            self.size_bytes += len(block)
-            self._blocks.put(block)
-        return block
-
     def hexdigest(self) -> str:
-        """Return the digest of all that was read; ends the reading."""
+        """Return the digest of all that passed; ends the passing."""
         self._finish()
         return self._digest.hexdigest()
 
 
-def decompressed(content: Readable) -> Readable:
-    """Return the content without its gzip compression, if it has one."""
+def decompressed(content: Readable) -> Iterator[bytes]:
+    """Return the content in chunks, without its gzip compression if it has one."""
     start = content.read(BLOCK_BYTES)
     chunks = _with_start(start, content)
-    return ChunkReader(_inflated(chunks) if start.startswith(_GZIP) else chunks)
+    return _inflated(chunks) if start.startswith(_GZIP) else chunks
 
 
 def _with_start(start: bytes, content: Readable) -> Iterator[bytes]:
@@ -102,13 +103,18 @@ def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Inflate gzip of any number of members, RFC 1952 §2.2."""
     inflate = zlib.decompressobj(wbits=31)
     for chunk in chunks:
+        parts: list[bytes] = []
         for at in range(0, len(chunk), _PIECE_BYTES):
             piece = chunk[at : at + _PIECE_BYTES]
             while piece:
-                yield inflate.decompress(piece)
+                parts.append(inflate.decompress(piece))
                 piece = inflate.unused_data
                 if inflate.eof:
                     inflate = zlib.decompressobj(wbits=31)
+                if len(parts) >= _MOST_PARTS or len(parts[-1]) >= BLOCK_BYTES:
+                    yield b"".join(parts)
+                    parts.clear()
+        yield b"".join(parts)
 
 
 def drain(content: Readable) -> None:
