@@ -164,17 +164,23 @@ def docker_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "config.json"
 
 
+def packed_file(size_bytes: int) -> bytes:
+    """Return a tar with one file of bytes that no other has."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        file = tarfile.TarInfo("file")
+        file.size = size_bytes
+        archive.addfile(file, io.BytesIO(secrets.token_bytes(size_bytes)))
+    return packed.getvalue()
+
+
 @pytest.fixture
 def new_image(engine: docker.APIClient, scratch: Scratch) -> Callable[..., str]:
     """Return a function that makes an image of one random file, and gives its id."""
 
     def make(size_bytes: int = 3000) -> str:
-        packed, name = io.BytesIO(), scratch.name(f"push-{secrets.token_hex(4)}")
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            file = tarfile.TarInfo("file")
-            file.size = size_bytes
-            archive.addfile(file, io.BytesIO(secrets.token_bytes(size_bytes)))
-        engine.import_image_from_data(packed.getvalue(), repository=name, tag="t")
+        name = scratch.name(f"push-{secrets.token_hex(4)}")
+        engine.import_image_from_data(packed_file(size_bytes), repository=name, tag="t")
         return str(engine.inspect_image(f"{name}:t")["Id"])
 
     return make
@@ -284,17 +290,16 @@ def test_a_local_tag_that_was_there_stays_what_it_was(
         assert engine.inspect_image(theirs)["Id"] == other
 
 
-def test_an_image_without_another_name_survives_its_push(
-    engine: docker.APIClient, image: str, new_registry: Callable[..., Registry]
+def test_an_image_without_a_name_survives_its_push(
+    engine: docker.APIClient, new_registry: Callable[..., Registry]
 ) -> None:
     place = f"{new_registry().address}/egs/x:t"
-    engine.tag(image, *place.rsplit(":", 1))
-    for name in engine.inspect_image(image)["RepoTags"]:
-        if name != place:
-            engine.remove_image(name)
-    push_tag(engine, image, place)
-    assert engine.inspect_image(image)["RepoTags"] == [place]
-    engine.remove_image(place)
+    image = json.loads(engine.import_image_from_data(packed_file(3000)))["status"]
+    try:
+        push_tag(engine, image, place)
+        assert engine.inspect_image(image)["RepoTags"] == [place]
+    finally:
+        engine.remove_image(image, force=True)
 
 
 def test_an_image_that_is_gone_is_named(engine: docker.APIClient, new_registry: Callable[..., Registry]) -> None:

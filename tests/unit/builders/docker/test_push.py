@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import stat
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 from rich.console import Console
 
@@ -21,8 +24,9 @@ from lj_image.builders.docker.push import (
     credentials_for,
     explain,
     read_stream,
+    remote_digest,
 )
-from lj_image.errors import LjImageError, PublishError
+from lj_image.errors import EngineError, LjImageError, PublishError
 
 DIGEST = "sha256:dc093e06b5894f86013ebc311ef1c88500c8a10526ae329be2550e69e957ec87"
 PLACE = "127.0.0.1:59245/egs/x:t"
@@ -205,6 +209,79 @@ def test_an_engines_words_become_a_sentence_and_a_way_out(words: str, says: str,
     assert "h:5" in error.message
     assert says in error.message
     assert hint in (error.hint or "")
+
+
+# --- an engine's answer about a tag --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def engine_that_says() -> Iterator[Callable[[int, str], docker.APIClient]]:
+    """Return a function that starts an engine with one answer to everything."""
+    servers: list[HTTPServer] = []
+
+    def make(status: int, body: str) -> docker.APIClient:
+        class Answer(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        server = HTTPServer(("127.0.0.1", 0), Answer)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return docker.APIClient(base_url=f"tcp://127.0.0.1:{server.server_port}", version="1.41")
+
+    yield make
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (404, "manifest unknown: manifest unknown"),
+        (404, "name unknown: repository name not known to registry"),
+        (404, "name unknown: The repository with name 'x' does not exist in the registry with id '1'"),
+        (500, "unknown: artifact egs/x:t not found"),
+    ],
+)
+def test_words_for_an_absent_tag(
+    engine_that_says: Callable[[int, str], docker.APIClient], status: int, words: str
+) -> None:
+    assert remote_digest(engine_that_says(status, json.dumps({"message": words})), PLACE, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, '{"message": "page not found"}'),  # an engine that does not know the request
+        (404, "Not Found"),
+        (403, '{"message": "denied: requested access to the resource is denied"}'),
+        (502, ""),
+    ],
+)
+def test_any_other_refusal_is_not_taken_for_an_absent_tag(
+    engine_that_says: Callable[[int, str], docker.APIClient], status: int, body: str
+) -> None:
+    with pytest.raises(PublishError):
+        remote_digest(engine_that_says(status, body), PLACE, {})
+
+
+@pytest.mark.parametrize("body", ["", "{}", '{"Descriptor": null}', "<html>"])
+def test_an_answer_without_digest_is_the_engines_fault(
+    engine_that_says: Callable[[int, str], docker.APIClient], body: str
+) -> None:
+    with pytest.raises(EngineError, match="cannot be read"):
+        remote_digest(engine_that_says(200, body), PLACE, {})
+
+
+def test_an_engine_that_went_away_is_named_as_such() -> None:
+    with pytest.raises(EngineError, match="went away"):
+        remote_digest(docker.APIClient(base_url="tcp://127.0.0.1:9", version="1.41"), PLACE, {})
 
 
 # --- credentials ---------------------------------------------------------------------------------------------------
