@@ -16,8 +16,9 @@ _NAME: Final = r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?"
 _NO_VERSION = re.compile(rf"no version of (?P<name>{_NAME})==(?P<version>\S+?)(?=,| and|\s|$)")
 _NOT_FOUND = re.compile(rf"(?P<name>{_NAME}) was not found in the package registry")
 _DEPENDS = re.compile(
-    rf"(?P<parent>{_NAME})(?P<parent_version>[=<>!~]\S*)? depends on (?P<name>{_NAME})(?P<specifier>[=<>!~][^\s]*)"
+    rf"(?P<parent>{_NAME})(?:[=<>!~]\S*)? depends? on (?P<name>{_NAME})(?P<specifier>(?:[=<>!~]=?[^\s,]+,?)*)"
 )
+_ROOTS = re.compile(rf"\b{PROJECT_NAME} depends on (?P<names>.*?)(?:, we can conclude|\.(?:\s|$)|$)")
 _REFUSED = re.compile(r"\b(401|403) (Unauthorized|Forbidden)|authentication credentials")
 _UNREACHABLE = re.compile(r"Request failed|Failed to fetch|error sending request|Could not connect", re.IGNORECASE)
 Versions = Callable[[Pin], tuple[str, ...]]
@@ -55,30 +56,29 @@ def _base_conflicts(text: str, demand: Demand, base_name: str) -> Iterator[tuple
         version = demand.base.get(name)
         if version is None or _satisfies(version, specifier):
             continue
-        component = _component_behind(found["parent"], text, demand)
-        via = "" if component and found["parent"] in _names(component, demand) else f" (through {found['parent']})"
+        who = _component_behind(found["parent"], text, demand)
         yield (
-            f"component {component or found['parent']}{via} needs {name}{specifier}, but the base {base_name} "
-            f"has {name} {version}, which is not replaced",
-            f"choose a version of {component or found['parent']} that works with {name} {version}, or let a component "
-            f"of the release install {name}",
+            f"{who} needs {name}{specifier}, but the base {base_name} has {name} {version}, which is not replaced",
+            f"choose another version of the component, or let a component of the release install {name}",
         )
 
 
 def _unknown_versions(text: str, demand: Demand, versions_of: Versions) -> Iterator[tuple[str, str]]:
     for found in (*_NO_VERSION.finditer(text), *_NOT_FOUND.finditer(text)):
-        pin = demand.pin(canonicalize_name(found["name"]))
-        if pin is None:
-            continue
-        offered = closest_versions(pin.version, versions_of(pin))
-        hint = f"closest there: {', '.join(offered)}" if offered else f"is {pin.name} the right name of it?"
-        yield f"component {pin.component}: the index {pin.index!r} has no {pin.requirement}", hint
+        name = canonicalize_name(found["name"])
+        pin = demand.pin(name)
+        if pin is not None:
+            offered = closest_versions(pin.version, versions_of(pin))
+            hint = f"closest there: {', '.join(offered)}" if offered else f"is {pin.name} the right name of it?"
+            yield f"component {pin.component}: the index {pin.index!r} has no {pin.requirement}", hint
+        elif (parent := _parent_of(name, text)) is not None:
+            who = _component_behind(parent, text, demand)
+            yield f"{who} needs {name}, which is on no index", "choose another version of the component"
 
 
 def _conflicts(text: str, demand: Demand) -> Iterator[tuple[str, str]]:
     """Two components that need different versions of one thing: name those that uv's proof rests on."""
-    roots = re.findall(rf"\b{PROJECT_NAME} depends on ({_NAME})", text)
-    pins = [pin for name in dict.fromkeys(roots) if (pin := demand.pin(canonicalize_name(name)))]
+    pins = _roots(text, demand)
     if pins:
         what = " and ".join(f"{pin.component} ({pin.requirement})" for pin in pins)
         hint = "change one of these versions, or let a component of kind pip win with `overrides: true`"
@@ -111,13 +111,36 @@ def _satisfies(version: str, specifier: str) -> bool:
         return True
 
 
-def _names(component: str, demand: Demand) -> set[str]:
-    return {pin.name for pin in demand.pins if pin.component == component}
+def _parent_of(name: str, text: str) -> str | None:
+    parents = (found["parent"] for found in _DEPENDS.finditer(text) if canonicalize_name(found["name"]) == name)
+    return next((parent for parent in parents if parent != PROJECT_NAME), None)
 
 
-def _component_behind(parent: str, text: str, demand: Demand) -> str | None:
-    """Return the component that asks for `parent`, or else the one that uv's proof starts from."""
+def _roots(text: str, demand: Demand) -> tuple[Pin, ...]:
+    """Return what the components ask for, as far as uv's proof rests on it, in the order of its mention."""
+    names = (name for found in _ROOTS.finditer(text) for name in re.findall(rf"({_NAME})==", found["names"]))
+    pins = (demand.pin(canonicalize_name(name)) for name in dict.fromkeys(names))
+    return tuple(pin for pin in pins if pin is not None)
+
+
+def _component_behind(parent: str, text: str, demand: Demand) -> str:
+    """Say which component brings `parent`, by the requirements that uv mentions."""
     if (pin := demand.pin(canonicalize_name(parent))) is not None:
-        return pin.component
-    roots = re.findall(rf"\b{PROJECT_NAME} depends on ({_NAME})", text)
-    return next((pin.component for name in roots if (pin := demand.pin(canonicalize_name(name)))), None)
+        return f"component {pin.component}"
+    requires: dict[str, set[str]] = {}
+    for found in _DEPENDS.finditer(text):
+        requires.setdefault(found["parent"], set()).add(found["name"])
+    roots = _roots(text, demand)
+    reaching = (pin for pin in roots if parent in _reached(pin.name, requires))
+    owner = next(reaching, roots[0] if roots else None)
+    return f"component {owner.component} (through {parent})" if owner else parent
+
+
+def _reached(name: str, requires: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        if (found := waiting.pop()) not in seen:
+            seen.add(found)
+            waiting.extend(requires.get(found, ()))
+    return seen

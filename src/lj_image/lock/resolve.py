@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.tags import Tag
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -15,6 +16,7 @@ from packaging.utils import (
     parse_sdist_filename,
     parse_wheel_filename,
 )
+from packaging.version import Version
 
 from lj_image.catalog.release import ArchiveSource, Component, Release
 from lj_image.config import Config
@@ -103,10 +105,12 @@ def _ask_uv(
     keep = [f"{item.name}=={item.version}" for item in kept.values()]
     with tempfile.TemporaryDirectory(prefix="lj-image-lock-") as made:
         folder = Path(made)
-        overrides = [_override(pin, release, config) for pin in demand.pins if pin.overrides]
+        winning = [pin for pin in demand.pins if pin.overrides]
+        overrides = [_override(pin, release, config) for pin in winning]
+        given = {pin.name: pin.version for pin in winning if pin.index != DEFAULT_INDEX}
         write_project(folder, demand, facts.python, {name: item.url for name, item in addresses.items()}, overrides)
         try:
-            versions = compile_versions(folder, target, env, keep, upgraded)
+            versions = compile_versions(folder, target, env, keep, upgraded, given)
             return versions, compile_files(folder, target, env, versions)
         except UvFailed as failure:
             raise explain(failure.words, demand, facts.name, lambda pin: _versions_offered(pin, config)) from None
@@ -127,7 +131,22 @@ def _override(pin: Pin, release: Release, config: Config) -> str:
     """
     if pin.index == DEFAULT_INDEX:
         return pin.requirement
-    raise ResolutionError(f"component {pin.component}: overrides from the index {pin.index!r} are not supported")
+    address = index_addresses(pin.index, config)[0]
+    with Client() as client:
+        offered = SimpleIndexes(config, client).files(pin.name, pin.index, address)
+    urls = {file.file: file.url for file in offered if _version_of(file.file) == str(Version(pin.version))}
+    best = best_file(urls, _ranks(release))
+    if best is None:
+        raise ResolutionError(
+            f"component {pin.component}: the index {pin.index!r} has no {pin.requirement} that fits the base",
+            hint="offered: " + (", ".join(file.file for file in offered) or "nothing"),
+        )
+    return f"{pin.name} @ {urls[best]}"
+
+
+def _ranks(release: Release) -> dict[Tag, int]:
+    facts = release.base.facts
+    return tag_ranks(facts.python, facts.glibc, release.platform.architecture)
 
 
 def _versions_offered(pin: Pin, config: Config) -> tuple[str, ...]:
@@ -179,8 +198,7 @@ class _Choice:
 
     def _best(self, item: Resolved, offered: tuple[OfferedFile, ...]) -> OfferedFile:
         facts = self.release.base.facts
-        ranks = tag_ranks(facts.python, facts.glibc, self.release.platform.architecture)
-        name = best_file((file.file for file in offered), ranks)
+        name = best_file((file.file for file in offered), _ranks(self.release))
         for file in offered:
             if file.file == name:
                 return file

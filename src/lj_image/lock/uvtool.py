@@ -104,14 +104,23 @@ def uv_environment(environ: Mapping[str, str], credentials: Mapping[str, tuple[s
 
 
 def compile_versions(
-    folder: Path, target: Target, env: Mapping[str, str], keep: Iterable[str], refresh: Iterable[str]
+    folder: Path,
+    target: Target,
+    env: Mapping[str, str],
+    keep: Iterable[str],
+    refresh: Iterable[str],
+    given: Mapping[str, str],
 ) -> tuple[Resolved, ...]:
-    """Resolve the project in `folder`; `keep` are `name==version` lines to prefer where they still fit."""
+    """Resolve the project in `folder`.
+
+    `keep` are `name==version` lines to prefer where they still fit, `given` the versions of what is asked for by
+    address.
+    """
     output = folder / "requirements.txt"
     output.write_text("".join(f"{line}\n" for line in keep))
     options = [f"--refresh-package={name}" for name in refresh]
     _run(folder, target, env, [*options, "--annotation-style=split", "--no-header", "-o", output.name])
-    return parse_requirements(output.read_text())
+    return parse_requirements(output.read_text(), given)
 
 
 def compile_files(
@@ -125,14 +134,19 @@ def compile_files(
     return parse_pylock(output.read_text())
 
 
-def parse_requirements(text: str) -> tuple[Resolved, ...]:
-    """Read uv's annotated requirements; what is given by path (`name @ file:…`) is left out."""
+def parse_requirements(text: str, given: Mapping[str, str] | None = None) -> tuple[Resolved, ...]:
+    """Read uv's annotated requirements.
+
+    What was asked for by address (`name @ file:…`) has no version there: `given` has it, else it is left out.
+    """
+    known = given or {}
     found: dict[str, tuple[str | None, list[str]]] = {}
     parents: list[str] = []
     for line in text.splitlines():
         if (entry := _ENTRY.match(line)) is not None:
             parents = []
-            found[canonicalize_name(entry["name"])] = (entry["version"], parents)
+            name = canonicalize_name(entry["name"])
+            found[name] = (entry["version"] or known.get(name), parents)
         elif (via := _VIA.fullmatch(line)) is not None and via["name"] and " " not in via["name"]:
             parents.append(canonicalize_name(via["name"]))
     return tuple(

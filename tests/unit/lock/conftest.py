@@ -25,14 +25,20 @@ def serve() -> Iterator[Callable[..., Loopback]]:
         server.server_close()
 
 
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one cache for all tests: with a fresh one, uv examines the interpreter each time."""
+    return tmp_path_factory.mktemp("uv-cache")
+
+
 @pytest.fixture
-def index(serve: Callable[..., Loopback], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Loopback:
+def index(serve: Callable[..., Loopback], monkeypatch: pytest.MonkeyPatch, uv_cache: Path) -> Loopback:
     """Return a server that is the default index of this machine's tools."""
     loopback = serve()
     for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("UV_DEFAULT_INDEX", loopback.simple)
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return loopback
 

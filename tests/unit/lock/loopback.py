@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import io
 import json
+import secrets
 import tarfile
 import threading
 import zipfile
@@ -93,7 +94,8 @@ class Loopback:
 
     def body(self, path: str) -> tuple[bytes, str] | None:
         """Return what lies at a path, and its type."""
-        kind, _, rest = path.strip("/").partition("/")
+        _, _, path = path.strip("/").partition("/")
+        kind, _, rest = path.partition("/")
         if kind == "simple" and rest in self.projects:
             return self._page(rest)
         if kind == "files":
@@ -159,7 +161,8 @@ def start(loopback: Loopback) -> http.server.ThreadingHTTPServer:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), RequestHandler)
     server.daemon_threads = True
-    loopback.url = f"http://127.0.0.1:{server.server_address[1]}"
+    unique = secrets.token_hex(4)  # a port may be used again, and uv's cache knows files by address
+    loopback.url = f"http://127.0.0.1:{server.server_address[1]}/{unique}"
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
 
