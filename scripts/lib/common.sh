@@ -83,3 +83,21 @@ await_engine() {
     tail -n 15 "$log" >&2 || true
     die "the engine does not answer at $host" "its log: $log"
 }
+
+# Below a plain chroot, `/` is no mount point: its propagation cannot be changed, and no container starts on it.
+root_is_mounted() { awk '$5 == "/" {found = 1} END {exit !found}' /proc/self/mountinfo; }
+
+# in_own_mounts COMMAND...: run it, as root, in a mount namespace of its own.
+in_own_mounts() {
+    local propagation=private
+    root_is_mounted || propagation=unchanged
+    exec unshare --mount --propagation "$propagation" "$@"
+}
+
+# make_stage FOLDER: an empty FOLDER below which mounts are seen in this mount namespace alone. At worst, below a plain
+# chroot, an empty tmpfs shows through: never a second way to other files, which `rm -rf` would take.
+make_stage() {
+    mkdir -p "$1"
+    mount -t tmpfs lj-image-stage "$1"
+    mount --make-private "$1"
+}
