@@ -84,6 +84,17 @@ await_engine() {
     die "the engine does not answer at $host" "its log: $log"
 }
 
+# name_bridge KEY: set $bridge and $subnet, the same for the same key. 10.100.0.0 and up: docker0 keeps to 172.16.0.0/12.
+name_bridge() {
+    local key
+    key=$(printf %s "$1" | sha256sum | cut -c1-8)
+    bridge=lj-$key
+    subnet=10.$((16#${key:0:2} % 100 + 100)).$((16#${key:2:2})).1/24
+}
+
+# interface_number NAME: its index, in this network namespace; /sys may show another one's. Fails when there is none.
+interface_number() { python3 -c 'import socket, sys; print(socket.if_nametoindex(sys.argv[1]))' "$1" 2>/dev/null; }
+
 # Below a plain chroot, `/` is no mount point: its propagation cannot be changed, and no container starts on it.
 root_is_mounted() { awk '$5 == "/" {found = 1} END {exit !found}' /proc/self/mountinfo; }
 
