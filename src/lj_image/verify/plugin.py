@@ -1,78 +1,27 @@
-"""The pytest plugin of one verification: gives the tests their promises and facts, and collects what comes of them."""
+"""The pytest plugin of one verification: gives each promise a test, and collects what comes of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, cast
 
 import pytest
-from testinfra.host import Host
 
-from lj_image.verify.backend import host_of
 from lj_image.verify.container import RunningContainer
 from lj_image.verify.facts import Facts, imports_of
-from lj_image.verify.probes import Finding
 from lj_image.verify.report import Check, Outcome
 from lj_image.verify.subject import Subject
+from lj_image.verify.verdict import NOTED, Noted
 
 SUITE: Final = Path(__file__).parent / "suite"
-_PROPERTY: Final = "lj-image"
 _NO_GPU: Final = "the engine has no GPU"
 
 
-@dataclass(slots=True)
-class Noted:
-    """What a test of ours says of its check besides whether it passed."""
-
-    component: str | None = None
-    expected: str | None = None
-    found: str | None = None
-    message: str = ""
-    outcome: Outcome | None = None
-    """Where it is neither of pytest's."""
-
-
-class Verdict:
-    """Given to each test of ours to say what was expected and found; it ends the test when they differ."""
-
-    def __init__(self, node: pytest.Item) -> None:
-        self._noted = Noted()
-        node.user_properties.append((_PROPERTY, self._noted))
-
-    def about(self, component: str) -> None:
-        """Name the component that the check is about."""
-        self._noted.component = component
-
-    def give(self, kept: bool, *, expected: str, found: str | None, message: str = "") -> None:
-        """Pass or fail with what was expected and what was found."""
-        self._noted.expected, self._noted.found, self._noted.message = expected, found, message
-        if not kept:
-            pytest.fail(f"expected {expected}, found {found or 'nothing'}", pytrace=False)
-
-    def give_finding(self, finding: Finding) -> None:
-        """Pass, fail or leave open, as a probe has found."""
-        if not finding.probed:
-            self._noted.expected = finding.expected
-            self.leave_open(finding.message)
-        self.give(finding.kept, expected=finding.expected, found=finding.found, message=finding.message)
-
-    def require_none(self, wrong: Iterable[str], *, expected: str) -> None:
-        """Fail with all that is wrong."""
-        named = tuple(wrong)
-        self.give(not named, expected=expected, found="; ".join(named) or expected)
-
-    def leave_open(self, reason: str) -> NoReturn:
-        """End the test without a verdict: there is nobody to ask."""
-        self._noted.outcome = "not_probed"
-        self.skip(reason)
-
-    def skip(self, reason: str) -> NoReturn:
-        """End the test: it does not apply."""
-        self._noted.message = reason
-        pytest.skip(reason)
+RUN: Final = pytest.StashKey["VerifyPlugin"]()
+"""Where fixtures find the run that they belong to."""
 
 
 @dataclass(slots=True)
@@ -86,28 +35,9 @@ class VerifyPlugin:
     interrupted: bool = False
     _seconds: float = 0.0
 
-    @pytest.fixture(scope="session")
-    def host(self) -> Host:
-        """The container, with testinfra's modules."""
-        return host_of(self.container)
-
-    @pytest.fixture(scope="session", name="subject")
-    def give_subject(self) -> Subject:
-        """What is verified."""
-        return self.subject
-
-    @pytest.fixture(scope="session")
-    def facts(self) -> Facts:
-        """What was found inside."""
-        return self.known
-
-    @pytest.fixture
-    def verdict(self, request: pytest.FixtureRequest) -> Verdict:
-        """Takes expected and found."""
-        return Verdict(request.node)
-
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Make the marks known that tests of images use."""
+        """Make known the marks that tests of images use, and itself to the fixtures."""
+        config.stash[RUN] = self
         config.addinivalue_line("markers", "gpu: needs a GPU in the container")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -153,7 +83,7 @@ class VerifyPlugin:
 
 
 def _check_of(report: pytest.TestReport, seconds: float) -> Check:
-    noted = next((cast(Noted, value) for name, value in report.user_properties if name == _PROPERTY), Noted())
+    noted = next((cast(Noted, value) for name, value in report.user_properties if name == NOTED), Noted())
     outcome: Outcome = noted.outcome if noted.outcome and report.skipped else report.outcome
     message = noted.message if noted.message or noted.expected is not None else _message_of(report)
     return Check(
@@ -170,7 +100,7 @@ def _check_of(report: pytest.TestReport, seconds: float) -> Check:
 def check_name(nodeid: str) -> str:
     """Return `component[cudnn]` of a test of ours, and `test_training.py::test_it` of an image's."""
     path, _, test = nodeid.partition("::")
-    if Path(path).name in {file.name for file in SUITE.glob("test_*.py")} and (SUITE / Path(path).name).exists():
+    if (SUITE / Path(path).name).exists():
         return test.removeprefix("test_")
     return f"{_file_of(nodeid)}::{test}"
 

@@ -16,6 +16,7 @@ import pytest
 from docker import APIClient
 
 from lj_image.errors import VerificationError
+from lj_image.verify import fixtures
 from lj_image.verify.facts import Progress, gathered
 from lj_image.verify.plugin import SUITE, VerifyPlugin
 from lj_image.verify.report import VerifyReport, write_junit
@@ -64,7 +65,7 @@ def _run_tests(plugin: VerifyPlugin, own_tests: Path | None) -> None:
     folders = [str(SUITE), *([str(own_tests)] if own_tests is not None and own_tests.is_dir() else [])]
     said = io.StringIO()
     with _isolated(), redirect_stdout(said), redirect_stderr(said):
-        code = pytest.main([*_OPTIONS, *folders], plugins=[plugin])
+        code = pytest.main([*_OPTIONS, *folders], plugins=[plugin, fixtures])
     if plugin.interrupted:
         raise KeyboardInterrupt
     if code not in _RAN:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lj_image.catalog.release import BaseSource, Component
-from lj_image.catalog.versions import keeps_promise
 from lj_image.verify.agent import Answer, Question
-from lj_image.verify.probes.probe import Context, Finding, Probe, compared
+from lj_image.verify.probes.probe import Context, Finding, Probe, compared, keeps_or_refines
 
 
 def ask(component: Component, context: Context) -> Mapping[str, Question]:
@@ -22,12 +21,7 @@ def read(component: Component, context: Context, answers: Mapping[str, Answer]) 
     found = context.environment.get(name)
     if found is None:
         return Finding(component.version, None, kept=False, message=f"the image has no variable {name}")
-    return compared(component.version, found, keeps, name)
-
-
-def keeps(promised: str, found: str) -> bool:
-    """Compare; a base may say more than was promised: CUDA_VERSION is 12.8.0.038 in the image of 12.8.0."""
-    return keeps_promise(promised, found) or found.startswith(f"{promised}.")
+    return compared(component.version, found, keeps_or_refines, name)
 
 
 PROBE = Probe(ask, read)

@@ -45,6 +45,11 @@ def compared(expected: str, found: str, keeps: Callable[[str, str], bool], messa
     return Finding(expected, found, keeps(expected, found), message)
 
 
+def keeps_or_refines(promised: str, found: str) -> bool:
+    """Compare with a finder that may say more than was promised: CUDA_VERSION is 12.8.0.038 in an image of 12.8.0."""
+    return keeps_promise(promised, found) or found.startswith(f"{promised}.")
+
+
 def same_version(expected: str, found: str) -> bool:
     """Say whether two versions are equal by PEP 440, where both are such versions; else as text."""
     try:

@@ -2,8 +2,8 @@
 
 from lj_image.catalog.release import Component
 from lj_image.verify.facts import Facts, import_question
-from lj_image.verify.plugin import Verdict
 from lj_image.verify.subject import Subject
+from lj_image.verify.verdict import Verdict
 
 
 def test_component(component: Component, subject: Subject, facts: Facts, verdict: Verdict) -> None:

@@ -1,11 +1,9 @@
 """The image's configuration: what it runs on, stands on, and says of itself."""
 
-import re
-from collections.abc import Mapping
-
 from lj_image.verify.facts import Facts
-from lj_image.verify.plugin import Verdict
 from lj_image.verify.subject import Subject
+from lj_image.verify.variables import expanded
+from lj_image.verify.verdict import Verdict
 
 
 def test_platform(subject: Subject, facts: Facts, verdict: Verdict) -> None:
@@ -31,13 +29,7 @@ def test_env(variable: tuple[str, str], facts: Facts, verdict: Verdict) -> None:
     name, planned = variable
     expected = expanded(planned, facts.base.environment if facts.base else {})
     found = facts.image.environment.get(name)
-    # Where the base has no such path, nothing stands behind the colon.
-    verdict.give(found is not None and expected.strip(":") == found.strip(":"), expected=expected, found=found)
-
-
-def expanded(value: str, environment: Mapping[str, str]) -> str:
-    """Return a variable's value as a Dockerfile's ENV would set it."""
-    return re.sub(r"\$\{(\w+)\}|\$(\w+)", lambda found: environment.get(found[1] or found[2], ""), value)
+    verdict.give(expected == found, expected=expected, found=found)
 
 
 def test_base_environment(subject: Subject, facts: Facts, verdict: Verdict) -> None:

@@ -8,9 +8,9 @@ from lj_image.lock.lock import LockedDistribution
 from lj_image.plan import ConstraintsLayer
 from lj_image.verify.complaints import parse_complaints, unexpected
 from lj_image.verify.facts import CONSTRAINTS, DISTRIBUTIONS, PIP_CHECK, Facts
-from lj_image.verify.plugin import Verdict
 from lj_image.verify.probes.probe import same_version
 from lj_image.verify.subject import Subject
+from lj_image.verify.verdict import Verdict
 
 MOST_NAMED = 5
 

@@ -7,8 +7,8 @@ import pytest
 
 from lj_image.verify.facts import Facts
 from lj_image.verify.layers import Needles
-from lj_image.verify.plugin import Verdict
 from lj_image.verify.subject import Subject
+from lj_image.verify.verdict import Verdict
 
 MOST_NAMED = 10
 GIB = 1024**3

@@ -1,0 +1,5 @@
+"""The workbench is built once for all tests of this folder."""
+
+from verify_workbench import workbench
+
+__all__ = ["workbench"]
