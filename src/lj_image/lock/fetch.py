@@ -255,7 +255,7 @@ class _Transfer:
         store = self.fetcher.store
         try:
             with store.explained(self.partial, self.artifact.size_bytes - self.size), self.partial.open("ab") as target:
-                for chunk in response.iter_raw(CHUNK_BYTES):
+                for chunk in response.iter_raw():  # as they come: what waits for more is lost when the line breaks
                     self._take(chunk, target)
         except ArtifactError:
             if _size(self.partial) < WORTH_RESUMING_BYTES:
@@ -294,7 +294,7 @@ def _load_unknown(
         try:
             with client.stream(url, address) as response:
                 if response.is_success:
-                    return store.add(count.over(response.iter_raw(CHUNK_BYTES)), file.file, file.kind)
+                    return store.add(count.over(response.iter_raw()), file.file, file.kind)
                 wait_s = wait_after(response, attempt)
                 if wait_s is None or attempt + 1 == ATTEMPTS:
                     raise Refused(response.status_code, url)

@@ -89,7 +89,7 @@ class Client:
         """Open one response; the caller looks at its status."""
         self.check()
         extensions = {"trace": self._remember}
-        request = self._client.build_request("GET", url, headers=dict(headers or {}), extensions=extensions)
+        request = self._client.build_request("GET", _with_host(url), headers=dict(headers or {}), extensions=extensions)
         response = self._client.send(request, auth=address.auth_for(url), stream=True)
         try:
             self.check()
@@ -119,7 +119,7 @@ class Client:
         """Ask for the size of a file without loading it."""
         self.check()
         try:
-            answer = self._client.head(url, auth=address.auth_for(url) or httpx.USE_CLIENT_DEFAULT)
+            answer = self._client.head(_with_host(url), auth=address.auth_for(url) or httpx.USE_CLIENT_DEFAULT)
         except httpx.TransportError:
             return None
         length = answer.headers.get("Content-Length", "")
@@ -222,6 +222,11 @@ def _retry_after_s(value: str | None) -> float | None:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return None
+
+
+def _with_host(url: str) -> str:
+    """Name the host that `file:///path` leaves out: httpx takes an address without one for a relative one."""
+    return url.replace("file:///", "file://localhost/", 1) if url.startswith("file:///") else url
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from unit.lock.loopback import Loopback, start
 
 from lj_image.lock.store import ArtifactStore
+from unit.lock.loopback import Loopback, start
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from unit.lock.loopback import Loopback, sdist
-from unit.lock.releases import archive, pip, release
 
 from lj_image.config import Config, ConfigFile, Source
 from lj_image.errors import LockError, ManifestError, ResolutionError
@@ -14,6 +12,8 @@ from lj_image.lock.lock import Lock
 from lj_image.lock.lockfile import format_lock
 from lj_image.lock.resolve import resolve
 from lj_image.lock.store import ArtifactStore
+from unit.lock.loopback import Loopback, sdist
+from unit.lock.releases import archive, pip, release
 
 TORCH = "2.6.0a0+ecf3bae40a.nv25.1"
 
@@ -152,7 +152,7 @@ def test_version_that_no_index_has_names_the_closest(index: Loopback, config: Co
 
 
 def test_name_that_no_index_has_is_an_error(index: Loopback, config: Config) -> None:
-    with pytest.raises(ResolutionError, match="component app: the index 'pypi' has no aap==1.0"):
+    with pytest.raises(ResolutionError, match=r"component app: the index 'pypi' has no aap==1\.0"):
         resolve(release(app=pip(("aap", "1.0"))), config)
 
 
