@@ -27,15 +27,8 @@ from docker.errors import ImageNotFound
 from docker.utils import kwargs_from_env
 from scratch import Scratch
 
-from lj_image.builders.docker.push import (
-    EngineSender,
-    LayerPush,
-    NoProgress,
-    PushProgress,
-    image_digests,
-    push_tag,
-    remote_digest,
-)
+from lj_image.builders.docker.push import EngineSender, image_digests, push_tag, remote_digest
+from lj_image.builders.docker.push_progress import LayerPush, NoProgress, PushProgress
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import Release
 from lj_image.catalog.resolve import resolve
@@ -242,7 +235,7 @@ def publication(
 
 
 def built_of(image_id: str) -> Built:
-    return Built(image_id, "x:t", "inputs", "lock", "docker", "base", NOW, 1.0, 1)
+    return Built(image_id, "x:t", "inputs", "plan", "lock", "docker", "base", NOW, 1.0, 1)
 
 
 def verified_of(image_id: str) -> Verified:

@@ -25,7 +25,9 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/unit/golden"
 CATALOG = Catalog(ROOT / "images")
 
-EVERY_KIND = IMAGE + """\
+EVERY_KIND = (
+    IMAGE
+    + """\
   notes:
     title: Notes
     sources:
@@ -48,6 +50,7 @@ EVERY_KIND = IMAGE + """\
     sources:
       open: {kind: archive, location: library, archive: "kit {version}.tar.gz", path: /opt/kit, strip_components: 1}
 """
+)
 
 
 def real_plan(variant: str, config: Config) -> Plan:
@@ -87,7 +90,9 @@ def test_the_dockerfile_of_25_02_is_the_reviewed_one(config: Config, variant: st
 
 
 @pytest.mark.parametrize("form", ["mounts", "staged"])
-def test_every_kind_of_component_has_its_step(write_catalog: Callable[..., Catalog], config: Config, form: Form) -> None:
+def test_every_kind_of_component_has_its_step(
+    write_catalog: Callable[..., Catalog], config: Config, form: Form
+) -> None:
     text = render(every_kind(write_catalog, config), template_folders(CATALOG.root), form=form)
     check_golden(f"every-kind.{form}.Dockerfile", text)
 
@@ -98,7 +103,9 @@ def test_hadolint_has_nothing_to_say(path: Path) -> None:
 
 
 def test_a_mirror_changes_where_the_base_is_taken_from_and_not_its_name(config: Config) -> None:
-    text = render(real_plan("serverless", config), template_folders(CATALOG.root), base="local:5000/nvidia/pytorch:25.01")
+    text = render(
+        real_plan("serverless", config), template_folders(CATALOG.root), base="local:5000/nvidia/pytorch:25.01"
+    )
     assert "FROM local:5000/nvidia/pytorch:25.01\n" in text
     assert 'org.opencontainers.image.base.name="nvcr.io/nvidia/pytorch:25.01-py3"' in text
 

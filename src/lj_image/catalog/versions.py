@@ -32,14 +32,24 @@ def keeps_promise(promised: str, found: str) -> bool:
     """Say whether a found version is the promised one, as far as the finder can see.
 
     A library may know less than the manifest: `cudaRuntimeGetVersion` says 12.8 of a promised 12.8.0, and
-    `ncclGetVersion` 2.23.4 of 2.23.4.11. What both say must agree, and a single number is no finding.
+    `ncclGetVersion` 2.23.4 of 2.23.4.11. What both say must agree, and a single number is no finding. A local part is
+    ignored unless one was promised (PEP 440, "Version matching"): torch 2.5.1 calls itself 2.5.1+cu124.
     """
     if promised == found:
         return True
-    promised_numbers, found_numbers = leading_numbers(promised), leading_numbers(found)
-    if "+" in promised or "+" in found or len(found_numbers) < min(2, len(promised_numbers)):
+    if "+" in promised:
         return False
-    return promised_numbers[: len(found_numbers)] == found_numbers
+    promised_numbers, found_numbers = leading_numbers(promised), leading_numbers(public(found))
+    if promised == public(found):
+        return True
+    if len(found_numbers) < min(2, len(promised_numbers)):
+        return False
+    return promised_numbers[: len(found_numbers)] == found_numbers and _is_plain(public(found))
+
+
+def _is_plain(version: str) -> bool:
+    """Say whether a version is numbers only: a pre-release is never a shorter form of its release."""
+    return _LEADING_NUMBERS.fullmatch(version) is not None
 
 
 def compare(left: str, right: str) -> int:

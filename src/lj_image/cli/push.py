@@ -9,7 +9,7 @@ import click
 from lj_image.cli.app import App, is_terminal
 
 if TYPE_CHECKING:
-    from lj_image.builders.docker.push import PushProgress
+    from lj_image.builders.docker.push_progress import PushProgress
 
 
 @click.command("push")
@@ -44,6 +44,7 @@ def command(
     from lj_image.builders.docker import engine
     from lj_image.builders.docker.push import EngineSender
     from lj_image.cli.last import last_built
+    from lj_image.plan import plan_digest
     from lj_image.release.publish import publish, published_line
     from lj_image.release.record import Records
     from lj_image.release.references import targets
@@ -59,6 +60,7 @@ def command(
         key=resolved.key,
         sender=EngineSender(engine.connect()),
         targets=places,
+        planned=plan_digest(app.plan(resolved)),
         verify=not no_verify,
         force_tag=force_tag,
         dry_run=dry_run,
@@ -77,7 +79,7 @@ def command(
 def _progress() -> PushProgress:
     import sys
 
-    from lj_image.builders.docker.push import PlainProgress, RichProgress
+    from lj_image.builders.docker.push_progress import PlainProgress, RichProgress
 
     if not is_terminal(sys.stderr):
         return PlainProgress(sys.stderr)

@@ -244,6 +244,7 @@ def _recorded(prepared: Prepared, image: Mapping[str, Any], seconds: float, work
         image_id=str(image["Id"]),
         tag=prepared.tag,
         inputs=prepared.inputs,
+        plan=plan_digest(plan),
         lock=plan.lock.digest,
         builder="docker" if prepared.form == "mounts" else "docker-classic",
         base=f"{prepared.base.reference}@{prepared.base.digest}",

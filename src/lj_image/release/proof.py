@@ -82,9 +82,7 @@ def prove(
         tests=_tests(plan),
         archives=_archives(plan, workshop),
     )
-    report = verify(
-        subject, api=workshop.api, cache_dir=workshop.config.cache_dir, junit=junit, progress=workshop.progress
-    )
+    report = verify(subject, api=workshop.api, cache_dir=workshop.config.cache_dir, junit=junit, progress=workshop.say)
     return report, _recorded(plan, report, workshop)
 
 

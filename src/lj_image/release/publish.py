@@ -23,7 +23,7 @@ from lj_image.release.record import Built, Pushed, Record, Records
 from lj_image.release.references import Target
 
 if TYPE_CHECKING:
-    from lj_image.builders.docker.push import PushProgress
+    from lj_image.builders.docker.push_progress import PushProgress
 
 State = Literal["published", "already", "planned", "refused", "failed"]
 """`refused` is our own decision, before any byte; `failed` is the registry's, the network's or a proof's."""
@@ -125,6 +125,7 @@ def publish(
     key: str,
     sender: Sender,
     targets: Sequence[Target],
+    planned: str | None = None,
     verify: bool = True,
     force_tag: bool = False,
     dry_run: bool = False,
@@ -132,10 +133,11 @@ def publish(
 ) -> Outcome:
     """Publish the image in the record of `key` to every target.
 
+    `planned` is the digest of the plan as the release stands now: an image made from another one is refused.
     Raises PublishError when the image may not be published at all, Interrupted on Ctrl-C; what single targets met is
     in the outcome. With `verify=False` an image without proof is let through, and the record says that it had none.
     """
-    record, built = _publishable(records.read(key), key, verify=verify)
+    record, built = _publishable(records.read(key), key, planned, verify=verify)
     digests = sender.digests(built.image_id)
     if digests is None:
         raise PublishError(f"the engine does not have the image {built.image_id} any more", hint=_build(key))
@@ -279,7 +281,7 @@ class _Run:
         )
 
 
-def _publishable(record: Record | None, key: str, *, verify: bool) -> tuple[Record, Built]:
+def _publishable(record: Record | None, key: str, planned: str | None, *, verify: bool) -> tuple[Record, Built]:
     """Return the record and its image; raises PublishError when that image is not fit to be published."""
     if record is None or record.built is None:
         raise PublishError(f"{key} has not been built on this machine", hint=_build(key))
@@ -292,6 +294,8 @@ def _publishable(record: Record | None, key: str, *, verify: bool) -> tuple[Reco
             f"the image of {key} was tried with --set {tried}, which no manifest says",
             hint="write it into the release's file, then build again",
         )
+    if planned is not None and built.plan != planned:
+        raise PublishError(f"{key} was changed after its image was built", hint=_build(key))
     if verify and not record.proves(built.image_id):
         raise _unproven(record, built, key)
     return record, built

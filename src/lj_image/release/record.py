@@ -26,6 +26,8 @@ class Built:
     """Local reference, image:tag."""
     inputs: str
     """Digest over everything that the image was made from."""
+    plan: str
+    """Digest of the plan, to see whether the release was edited since."""
     lock: str
     """The lock's digest."""
     builder: str

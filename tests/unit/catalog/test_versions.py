@@ -20,6 +20,8 @@ from lj_image.errors import ManifestError
         ("4.48.3+ali", "4.48.3+ali", True),
         ("15.0.50.20240403-git", "15.0.50.20240403-git", True),
         ("12.8.0", "", False),
+        ("2.5.1", "2.5.1+cu124", True),  # torch names its build of CUDA
+        ("2.6.0", "2.6.0a0+ecf3bae40a.nv25.1", False),
     ],
 )
 def test_a_promise_is_kept_as_far_as_the_finder_can_see(promised: str, found: str, kept: bool) -> None:

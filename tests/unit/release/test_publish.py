@@ -21,7 +21,7 @@ KEY = "25.02-serverless"
 IMAGE_ID = "sha256:" + "1" * 64
 OURS = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64
-BUILT = Built(IMAGE_ID, "x:t", "i", "l", "docker", "base", "2025-02-01T00:00:00+00:00", 1.0, 1)
+BUILT = Built(IMAGE_ID, "x:t", "i", "p", "l", "docker", "base", "2025-02-01T00:00:00+00:00", 1.0, 1)
 VERIFIED = Verified(IMAGE_ID, True, 3, (), {}, "2025-02-01T00:00:00+00:00")
 
 Publish = Callable[..., Outcome]
@@ -314,6 +314,12 @@ def test_without_verification_a_partial_or_tried_image_is_refused_all_the_same(
     set_record(records, built=replace(BUILT, **partial))  # type: ignore[arg-type]
     with pytest.raises(PublishError):
         run(verify=False)
+
+
+def test_an_image_from_before_the_last_edit_of_its_release_is_refused(run: Publish, registry: Registry) -> None:
+    with pytest.raises(PublishError, match="was changed after its image was built"):
+        run(planned="another plan")
+    assert run(planned=BUILT.plan, dry_run=True).error() is None
 
 
 def test_without_verification_the_record_says_that_there_was_none(run: Publish, records: Records) -> None:

@@ -15,17 +15,10 @@ import docker
 import pytest
 from rich.console import Console
 
-from lj_image.builders.docker.push import (
-    LayerPush,
-    NoProgress,
-    PlainProgress,
-    PushProgress,
-    RichProgress,
-    credentials_for,
-    explain,
-    read_stream,
-    remote_digest,
-)
+from lj_image.builders.docker.credentials import credentials_for
+from lj_image.builders.docker.push import read_stream, remote_digest
+from lj_image.builders.docker.push_faults import explain
+from lj_image.builders.docker.push_progress import LayerPush, NoProgress, PlainProgress, PushProgress, RichProgress
 from lj_image.errors import EngineError, LjImageError, PublishError
 
 DIGEST = "sha256:dc093e06b5894f86013ebc311ef1c88500c8a10526ae329be2550e69e957ec87"
