@@ -55,12 +55,17 @@ def fetch(
 
 
 def fetch_unknown(url: str, address: Address, store: ArtifactStore, file: Artifact, progress: Progress) -> Artifact:
-    """Load a file whose digest nobody has stated yet; `file` gives its name and kind."""
+    """Load a file whose digest nobody has stated yet; `file` gives its name and kind.
+
+    Raises ArtifactError when it cannot be had.
+    """
     with Client() as client:
-        total = client.size_of(url, address) or 0
-        progress.start(total, f"fetching {file.file}")
+        progress.start(client.size_of(url, address) or 0, f"fetching {file.file}")
         try:
             return _load_unknown(client, url, address, store, file, progress.advance)
+        except (Refused, httpx.HTTPError) as error:
+            words = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            raise ArtifactError(f"{file.file} cannot be fetched: {words}", hint=f"asked {bare(url)}") from None
         finally:
             progress.done()
 

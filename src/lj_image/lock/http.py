@@ -19,6 +19,8 @@ from urllib.request import url2pathname
 
 import httpx
 
+from lj_image.errors import LjImageError
+
 ATTEMPTS: Final = 6
 """Tries in a row without one new byte."""
 LONGEST_WAIT_S: Final = 60.0
@@ -181,15 +183,21 @@ def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
 
     httpx 0.28 reads only the first two, and many machines behind a proxy set only the others.
     """
-    own = {name: environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if environ.get(name)}
-    others = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
-    bundle = own.get("SSL_CERT_FILE") or next((environ[name] for name in others if environ.get(name)), None)
-    folder = own.get("SSL_CERT_DIR")
+    files = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
+    named = next((name for name in files if environ.get(name)), None)
+    folder = environ.get("SSL_CERT_DIR") or None
+    if named is None and folder is None:
+        return httpx.create_ssl_context(trust_env=False)
+    bundle = environ[named] if named else None
     if bundle and Path(bundle).is_dir():
         bundle, folder = None, bundle
-    if bundle or folder:
+    try:
         return ssl.create_default_context(cafile=bundle, capath=folder)
-    return httpx.create_ssl_context()
+    except OSError as error:  # ssl.SSLError is one
+        raise LjImageError(
+            f"{named} names {bundle}, which cannot be read: {error}",
+            hint="it should be a file of certificates in PEM form",
+        ) from None
 
 
 def wait_after(response: httpx.Response, attempt: int) -> float | None:

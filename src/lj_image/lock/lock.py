@@ -35,7 +35,7 @@ class LockedDistribution:
     component: str
     """The id of the component that brings it, or `shared`."""
     required_by: tuple[str, ...] = ()
-    """Names of distributions that require it; empty for what a component asks for itself."""
+    """Names of the distributions that require it; empty when only a component asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

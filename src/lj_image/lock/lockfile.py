@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from lj_image.catalog.release import Release
 from lj_image.errors import Location, LockError
-from lj_image.lock.lock import Artifact, Lock, LockedArchive, LockedDistribution
+from lj_image.lock.lock import Artifact, ArtifactKind, Lock, LockedArchive, LockedDistribution
 from lj_image.lock.tags import is_sdist
 
 FORMAT: Final = 1
@@ -172,8 +172,8 @@ class _Reader:
         file = self._match(_FILE, lines, number + 2, key)
         owner = self._match(_OWNER, lines, number + 3, key)
         via = _VIA.fullmatch(lines[number + 4]) if number + 4 < len(lines) else None
-        kind = "sdist" if is_sdist(file["file"]) else "wheel"
-        artifact = Artifact(file["file"], int(file["size"]), hashed["sha256"], "sdist" if kind == "sdist" else "wheel")
+        kind: ArtifactKind = "sdist" if is_sdist(file["file"]) else "wheel"
+        artifact = Artifact(file["file"], int(file["size"]), hashed["sha256"], kind)
         required_by = tuple(via["names"].split(", ")) if via else ()
         return LockedDistribution(
             pin["name"], pin["version"], artifact, owner["index"], owner["component"], required_by

@@ -39,7 +39,7 @@ def require_fresh(release: Release, path: Path) -> Lock:
 def _summary(release: Release, lock: Lock, changed: tuple[str, ...]) -> str:
     if lock.key != release.key:
         return f"it is that of {lock.key}"
-    return "the release asks otherwise in 1 line" if len(changed) == 1 else f"{len(changed)} lines differ"
+    return f"the release asks otherwise in {len(changed)} line{'s' if len(changed) != 1 else ''}"
 
 
 def _subject(line: str) -> str:
