@@ -13,7 +13,7 @@ import docker
 import requests
 
 from lj_image.builders.docker.cancellation import Cancellation
-from lj_image.builders.docker.engine import WIRE_ERRORS, engine_gone, refused, translated
+from lj_image.builders.docker.engine import WIRE_ERRORS, engine_gone, refusal, translated
 from lj_image.builders.docker.events import Observer
 from lj_image.builders.docker.failures import build_failure
 from lj_image.builders.docker.json_stream import objects
@@ -83,8 +83,8 @@ class _Build:
         """Start the build, report what happens, and return the engine's last word."""
         answer: dict[str, Any] = {}
         self._response = self._post(session)
-        if error := refused(self._response):
-            raise error
+        if message := refusal(self._response):
+            raise build_failure(self._redact(message), self._dockerfile, None)
         cancellation.check()
         for message in objects(self._response):
             if message.get("id") == TRACE:

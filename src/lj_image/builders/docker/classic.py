@@ -12,7 +12,7 @@ from docker.errors import DockerException
 
 from lj_image.builders.docker.cancellation import Cancellation
 from lj_image.builders.docker.classic_log import ClassicLog
-from lj_image.builders.docker.engine import WIRE_ERRORS, engine_error, engine_gone, refused
+from lj_image.builders.docker.engine import WIRE_ERRORS, engine_error, engine_gone, refusal
 from lj_image.builders.docker.events import Observer, StepState
 from lj_image.builders.docker.failures import DOCKERFILE, build_failure
 from lj_image.builders.docker.json_stream import objects
@@ -81,8 +81,8 @@ class _Build:
         """Send the context, report what happens, and return the engine's last word."""
         answer: dict[str, Any] = {}
         self._response = self._post(cancellation)
-        if error := refused(self._response):
-            raise error
+        if message := refusal(self._response):
+            raise build_failure(self._redact(message), self._dockerfile, None)
         for message in objects(self._response):
             self._log.feed(message)
             if "error" in message or "ID" in (message.get("aux") or {}):

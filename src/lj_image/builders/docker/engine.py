@@ -130,15 +130,14 @@ def free_bytes(api: docker.APIClient) -> int | None:
         return None
 
 
-def refused(response: requests.Response) -> EngineError | None:
-    """Return an error when the engine has answered with one."""
+def refusal(response: requests.Response) -> str | None:
+    """Return what the engine says when it refuses a request, None when it does not."""
     if response.status_code < HTTPStatus.BAD_REQUEST:
         return None
     try:
-        text = response.json()["message"]
+        return str(response.json()["message"])
     except (ValueError, KeyError, TypeError):
-        text = response.text.strip()
-    return EngineError(f"the engine refuses the build: {text} (HTTP {response.status_code})")
+        return f"HTTP {response.status_code} {response.text.strip()}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
