@@ -12,6 +12,7 @@ from pathlib import Path
 import docker
 import pytest
 from scratch import Scratch
+from watching import import_base
 
 from lj_image.builders.docker import engine as engines
 
@@ -64,11 +65,6 @@ def api(engine: docker.APIClient) -> Iterator[docker.APIClient]:
 def tiny_base(api: docker.APIClient, tiny_rootfs: Path, scratch: Scratch) -> str:
     """Return the reference of the tiny base image."""
     return import_base(api, tiny_rootfs, scratch.name("tiny"))
-
-
-def import_base(api: docker.APIClient, rootfs: Path, repository: str) -> str:
-    api.import_image_from_file(str(rootfs), repository=repository, tag="1")
-    return f"{repository}:1"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the tests of builds share: an observer that remembers, and a look at this machine's processes."""
+"""What the tests of builds share besides fixtures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import docker
 
 from lj_image.builders.docker.events import BuildWarning, LogLine, Progress, Step
 
@@ -64,3 +66,9 @@ def eventually(happens: Callable[[], bool], timeout_s: float = 5) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def import_base(api: docker.APIClient, rootfs: Path, repository: str) -> str:
+    """Make an image of a root file system and return its reference."""
+    api.import_image_from_file(str(rootfs), repository=repository, tag="1")
+    return f"{repository}:1"
