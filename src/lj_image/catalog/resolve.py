@@ -325,7 +325,7 @@ def _complaints(chain: tuple[ReleaseEntry, ...], variant: str) -> dict[str, tupl
 
 
 def _normalised_complaints(complaints: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    return {normalised(name): tuple(normalised(item) for item in items) for name, items in complaints.items()}
+    return {normalised(name): tuple(items) for name, items in complaints.items()}
 
 
 def _endpoints(family: Family) -> Endpoints:

@@ -210,7 +210,7 @@ class VariantPromises(Strict):
     unavailable: str | None = None
     """Why the release cannot be built in this variant."""
     expected_complaints: dict[str, list[str]] = Field(default_factory=dict)
-    """Distribution -> requirements of it that the release breaks on purpose."""
+    """Distribution -> requirements of it that the release breaks on purpose, such as `numpy<2`."""
 
 
 class ReleaseFile(Strict):

@@ -60,7 +60,7 @@ def _is_foreseen(complaint: Complaint, foreseen: Mapping[str, list[str]]) -> boo
 def _same(said: str, foreseen: str) -> bool:
     """Compare requirements by name and versions: pip's versions quote markers and extras differently.
 
-    Of a distribution that is not installed, pip says the name only.
+    Of a distribution that is not installed, pip says the name only; a name alone foresees every version.
     """
     try:
         left, right = Requirement(said), Requirement(foreseen)
@@ -68,4 +68,4 @@ def _same(said: str, foreseen: str) -> bool:
         return said == foreseen
     if canonicalize_name(left.name) != canonicalize_name(right.name):
         return False
-    return not left.specifier or left.specifier == right.specifier
+    return not left.specifier or not right.specifier or left.specifier == right.specifier

@@ -19,7 +19,7 @@ def run(*command):
 check = run(sys.executable, "-m", "pip", "check")
 complaints = {}
 for line in check.stdout.splitlines():
-    found = re.match(r"(\S+) \S+ (?:requires ([A-Za-z0-9._-]+)|has requirement ([A-Za-z0-9._-]+))", line)
+    found = re.match(r"(\S+) \S+ (?:requires (.+), which is not|has requirement ([^;]+)(?:;.*)?, but you)", line)
     if found:
         complaints.setdefault(found.group(1), []).append(found.group(2) or found.group(3))
 target = run(sys.executable, "-c", "import pip._internal.locations as l; print(l.get_scheme('x').purelib)")
