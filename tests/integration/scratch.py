@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import docker
 from docker.errors import APIError
 
-from lj_image.builders.bootstrap import BaseRecipe
+from lj_image.catalog.release import BootstrapRecipe
 
-BASE_RECIPE = BaseRecipe(
+BASE_RECIPE = BootstrapRecipe(
     name="base-os",
     suite="bookworm",
     architecture="amd64",

@@ -17,17 +17,14 @@ import tarfile
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 
 from filelock import FileLock
 
+from lj_image.catalog.release import BootstrapRecipe
 from lj_image.errors import BuildError, EngineError
-
-RECIPE_VERSION: Final = 1
-"""Counted up when the same recipe is to give other bytes, so that nobody's cached tar is used again."""
 
 CHUNK_BYTES: Final = 1024 * 1024
 
@@ -77,32 +74,7 @@ class ImageStore(Protocol):
         """Take images in the format of `docker save`; yield messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class BaseRecipe:
-    """How a base of ours is made from a distribution."""
-
-    name: str
-    suite: str
-    architecture: str
-    include: tuple[str, ...]
-    """Packages beyond the essential ones and apt."""
-    source_date_epoch: int
-    """No file is younger than this."""
-    env: tuple[tuple[str, str], ...] = ()
-    """Set in the image, next to PATH."""
-
-    def digest(self) -> str:
-        """Return the SHA-256, in hex, of all that goes into the root file system."""
-        inputs = {name: value for name, value in asdict(self).items() if name not in ("name", "env")}
-        text = json.dumps({**inputs, "version": RECIPE_VERSION}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def reference(self) -> str:
-        """Return the name that the image has in an engine."""
-        return f"lj-image/{self.name}:{self.suite}-{self.digest()[:12]}"
-
-
-def bootstrap(recipe: BaseRecipe, cache_dir: Path, *, log: Log) -> Path:
+def bootstrap(recipe: BootstrapRecipe, cache_dir: Path, *, log: Log) -> Path:
     """Return the tar of the recipe's root file system, made now or taken from the cache."""
     rootfs = cache_dir / "bases" / f"{recipe.digest()}.tar"
     rootfs.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +85,7 @@ def bootstrap(recipe: BaseRecipe, cache_dir: Path, *, log: Log) -> Path:
     return rootfs
 
 
-def load(api: ImageStore, recipe: BaseRecipe, rootfs: Path) -> str:
+def load(api: ImageStore, recipe: BootstrapRecipe, rootfs: Path) -> str:
     """Bring the root file system into the engine as an image and return its id; done before means nothing to do."""
     config = _image_config(recipe, diff_id(rootfs))
     # docker-py is imported by builders/docker and verify alone; its APIError and what requests raises are OSErrors.
@@ -142,7 +114,7 @@ def normalise(raw: Path, target: Path, epoch: int) -> None:
             out.addfile(_without_circumstances(member, epoch), source.extractfile(content) if content else None)
 
 
-def _make(recipe: BaseRecipe, rootfs: Path, log: Log) -> None:
+def _make(recipe: BootstrapRecipe, rootfs: Path, log: Log) -> None:
     make_raw = _tool()
     with tempfile.TemporaryDirectory(prefix=".making-", dir=rootfs.parent) as folder:
         raw, tidy = Path(folder, "raw.tar"), Path(folder, "tidy.tar")
@@ -151,7 +123,7 @@ def _make(recipe: BaseRecipe, rootfs: Path, log: Log) -> None:
         tidy.replace(rootfs)
 
 
-def _tool() -> Callable[[BaseRecipe, Path, Log], None]:
+def _tool() -> Callable[[BootstrapRecipe, Path, Log], None]:
     if shutil.which("mmdebstrap", path=_search_path()):
         return _mmdebstrap
     if not shutil.which("debootstrap", path=_search_path()):
@@ -164,7 +136,7 @@ def _tool() -> Callable[[BaseRecipe, Path, Log], None]:
     return _debootstrap
 
 
-def _mmdebstrap(recipe: BaseRecipe, raw: Path, log: Log) -> None:
+def _mmdebstrap(recipe: BootstrapRecipe, raw: Path, log: Log) -> None:
     command = ["mmdebstrap", "--variant=minbase", f"--architectures={recipe.architecture}", "--format=tar"]
     # As debootstrap does it; else apt chooses the package usrmerge, which brings 50 MB of Perl.
     command.append("--hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr")
@@ -173,7 +145,7 @@ def _mmdebstrap(recipe: BaseRecipe, raw: Path, log: Log) -> None:
         _run([*command, *_include(recipe), recipe.suite, "-"], recipe, log, output=output)
 
 
-def _debootstrap(recipe: BaseRecipe, raw: Path, log: Log) -> None:
+def _debootstrap(recipe: BootstrapRecipe, raw: Path, log: Log) -> None:
     tree = raw.with_name("tree")
     command = ["debootstrap", "--variant=minbase", f"--arch={recipe.architecture}", *_include(recipe)]
     _run([*command, recipe.suite, str(tree)], recipe, log)
@@ -182,11 +154,11 @@ def _debootstrap(recipe: BaseRecipe, raw: Path, log: Log) -> None:
         _run(["tar", "-C", str(tree), "--one-file-system", "--numeric-owner", "-c", "."], recipe, log, output=output)
 
 
-def _include(recipe: BaseRecipe) -> list[str]:
+def _include(recipe: BootstrapRecipe) -> list[str]:
     return [f"--include={','.join(recipe.include)}"] if recipe.include else []
 
 
-def _run(command: Sequence[str], recipe: BaseRecipe, log: Log, output: io.BufferedWriter | None = None) -> None:
+def _run(command: Sequence[str], recipe: BootstrapRecipe, log: Log, output: io.BufferedWriter | None = None) -> None:
     """Run a tool; its messages go to the log, its last ones into the error."""
     last: deque[str] = deque(maxlen=8)
     with subprocess.Popen(
@@ -209,7 +181,7 @@ def _run(command: Sequence[str], recipe: BaseRecipe, log: Log, output: io.Buffer
         )
 
 
-def _environment(recipe: BaseRecipe) -> dict[str, str]:
+def _environment(recipe: BootstrapRecipe) -> dict[str, str]:
     """Keep the environment (proxies, certificates), but let neither language nor time zone decide."""
     fixed = {"PATH": _search_path(), "LC_ALL": "C.UTF-8", "TZ": "UTC", "DEBIAN_FRONTEND": "noninteractive"}
     return {**os.environ, **fixed, "SOURCE_DATE_EPOCH": str(recipe.source_date_epoch)}
@@ -273,7 +245,7 @@ def _without_circumstances(member: tarfile.TarInfo, epoch: int) -> tarfile.TarIn
     return tidy
 
 
-def _image_config(recipe: BaseRecipe, layer: str) -> dict[str, Any]:
+def _image_config(recipe: BootstrapRecipe, layer: str) -> dict[str, Any]:
     created = datetime.fromtimestamp(recipe.source_date_epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     env = [f"{name}={value}" for name, value in (("PATH", PATH), *recipe.env)]
     return {

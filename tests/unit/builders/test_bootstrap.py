@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from lj_image.builders import bootstrap as module
-from lj_image.builders.bootstrap import BaseRecipe, bootstrap, load, normalise
+from lj_image.builders.bootstrap import bootstrap, load, normalise
+from lj_image.catalog.release import BootstrapRecipe
 from lj_image.errors import BuildError, EngineError
 
 EPOCH = 1735689600
-RECIPE = BaseRecipe("base-os", "bookworm", "amd64", ("python3",), EPOCH, (("PIP_BREAK_SYSTEM_PACKAGES", "1"),))
+RECIPE = BootstrapRecipe("base-os", "bookworm", "amd64", ("python3",), EPOCH, (("PIP_BREAK_SYSTEM_PACKAGES", "1"),))
 
 
 def entry(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarInfo, bytes]:
@@ -179,7 +180,7 @@ def test_content_of_hard_links_comes_with_the_first_of_them_in_order(tmp_path: P
 def test_a_root_file_system_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 
-    def make(recipe: BaseRecipe, raw: Path, log: module.Log) -> None:
+    def make(recipe: BootstrapRecipe, raw: Path, log: module.Log) -> None:
         made.append(recipe)
         pack(raw, entry("etc/debian_version", b"12\n"))
 
