@@ -9,6 +9,7 @@ from typing import Final
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from lj_image.catalog.release import BaseFacts
 from lj_image.errors import ResolutionError
 from lj_image.lock.project import PROJECT_NAME, Demand, Pin
 
@@ -19,23 +20,26 @@ _DEPENDS = re.compile(
     rf"(?P<parent>{_NAME})(?:[=<>!~]\S*)? depends? on (?P<name>{_NAME})(?P<specifier>(?:[=<>!~]=?[^\s,]+,?)*)"
 )
 _ROOTS = re.compile(rf"\b{PROJECT_NAME} depends on (?P<names>.*?)(?:, we can conclude|\.(?:\s|$)|$)")
+_PYTHON = re.compile(rf"(?P<name>{_NAME})==\S+ requires Python (?P<specifier>[^\s,]+(?:,[^\s,]+)*)")
+_NO_WHEEL = re.compile(rf"(?P<name>{_NAME})==(?P<version>\S+) has no wheels with a matching")
 _REFUSED = re.compile(r"\b(401|403) (Unauthorized|Forbidden)|authentication credentials")
 _UNREACHABLE = re.compile(r"Request failed|Failed to fetch|error sending request|Could not connect", re.IGNORECASE)
 Versions = Callable[[Pin], tuple[str, ...]]
 """Gives the versions that an index offers of what a component asks for, best guess; empty when it cannot tell."""
 
 
-def explain(words: str, demand: Demand, base_name: str, versions_of: Versions) -> ResolutionError:
+def explain(words: str, demand: Demand, base: BaseFacts, versions_of: Versions) -> ResolutionError:
     """Translate what uv said; its own words stand below ours."""
     text = " ".join(words.split())
-    for message, hint in _findings(text, demand, base_name, versions_of):
+    for message, hint in _findings(text, demand, base, versions_of):
         return ResolutionError(message, hint=f"{hint}\nuv says:\n{words}")
     return ResolutionError("no set of distributions satisfies the release", hint=f"uv says:\n{words}")
 
 
-def _findings(text: str, demand: Demand, base_name: str, versions_of: Versions) -> Iterator[tuple[str, str]]:
+def _findings(text: str, demand: Demand, base: BaseFacts, versions_of: Versions) -> Iterator[tuple[str, str]]:
     yield from _refused(text, demand)
-    yield from _base_conflicts(text, demand, base_name)
+    yield from _base_conflicts(text, demand, base)
+    yield from _unfit(text, demand, base)
     yield from _unknown_versions(text, demand, versions_of)
     yield from _conflicts(text, demand)
     if _UNREACHABLE.search(text):
@@ -50,7 +54,7 @@ def _refused(text: str, demand: Demand) -> Iterator[tuple[str, str]]:
     yield f"the index {index!r} refuses us", f"check user and password of `indexes.{index}` in the config"
 
 
-def _base_conflicts(text: str, demand: Demand, base_name: str) -> Iterator[tuple[str, str]]:
+def _base_conflicts(text: str, demand: Demand, base: BaseFacts) -> Iterator[tuple[str, str]]:
     for found in _DEPENDS.finditer(text):
         name, specifier = canonicalize_name(found["name"]), found["specifier"].rstrip(",.")
         version = demand.base.get(name)
@@ -58,8 +62,25 @@ def _base_conflicts(text: str, demand: Demand, base_name: str) -> Iterator[tuple
             continue
         who = _component_behind(found["parent"], text, demand)
         yield (
-            f"{who} needs {name}{specifier}, but the base {base_name} has {name} {version}, which is not replaced",
+            f"{who} needs {name}{specifier}, but the base {base.name} has {name} {version}, which is not replaced",
             f"choose another version of the component, or let a component of the release install {name}",
+        )
+
+
+def _unfit(text: str, demand: Demand, base: BaseFacts) -> Iterator[tuple[str, str]]:
+    """What was not made for the base's Python or platform."""
+    for found in _PYTHON.finditer(text):
+        who = _component_behind(found["name"], text, demand)
+        yield (
+            f"{who} needs Python {found['specifier']}, but the base {base.name} has Python {base.python}",
+            "choose another version of the component",
+        )
+    for found in _NO_WHEEL.finditer(text):
+        who = _component_behind(found["name"], text, demand)
+        yield (
+            f"{who}: no file of {found['name']} {found['version']} fits the base {base.name}, "
+            f"which has Python {base.python} and glibc {base.glibc}",
+            "choose another version of the component",
         )
 
 
@@ -79,7 +100,10 @@ def _unknown_versions(text: str, demand: Demand, versions_of: Versions) -> Itera
 def _conflicts(text: str, demand: Demand) -> Iterator[tuple[str, str]]:
     """Two components that need different versions of one thing: name those that uv's proof rests on."""
     pins = _roots(text, demand)
-    if pins:
+    if len(pins) == 1:
+        what = f"component {pins[0].component}: the requirements of {pins[0].requirement} contradict each other"
+        yield what, "choose another version of the component"
+    elif pins:
         what = " and ".join(f"{pin.component} ({pin.requirement})" for pin in pins)
         hint = "change one of these versions, or let a component of kind pip win with `overrides: true`"
         yield f"the components cannot be installed together: {what}", hint

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from lj_image.catalog.release import Component, PipSource, Release
-from lj_image.errors import Location, ManifestError, ResolutionError
+from lj_image.errors import Location, ManifestError
 
 PROJECT_NAME: Final = "release"
 """uv says `release depends on …` in its explanations."""
@@ -59,26 +59,18 @@ class Demand:
 def demand_of(release: Release) -> Demand:
     """Collect what a release asks for.
 
-    A component may replace a package of the base by naming it, except a protected one. Raises ManifestError or
-    ResolutionError for what cannot be asked.
+    A component that names a package of the base replaces it, a protected one too: then the release itself wants that
+    version, and protects it. Raises ManifestError for what cannot be asked.
     """
     packages: dict[str, str] = {
         canonicalize_name(name): version for name, version in release.base.facts.packages.items()
     }
-    protected = {canonicalize_name(name) for name in release.protected} & packages.keys()
     pins = _unique(pin for component in release.components for pin in _pins(component))
-    for pin in pins:
-        if pin.name in protected and pin.version != packages[pin.name]:
-            raise ResolutionError(
-                f"component {pin.component} asks for {pin.requirement}, but {pin.name} is protected: "
-                f"the base {release.base.facts.name} has {packages[pin.name]}",
-                hint=f"make {pin.component} a component of kind `base`, or take {pin.name} out of `protected:`",
-            )
-    wanted = tuple(pin for pin in pins if pin.name not in protected)
-    replaced = {pin.name for pin in wanted}
+    replaced = {pin.name for pin in pins}
     base = {name: version for name, version in sorted(packages.items()) if name not in replaced}
-    _check_versions(base, release.base.facts.file)
-    return Demand(wanted, base, frozenset(protected))
+    protected = frozenset(canonicalize_name(name) for name in release.protected) & base.keys()
+    _check_versions(base, facts.file)
+    return Demand(pins, base, frozenset(protected))
 
 
 def write_project(

@@ -20,7 +20,7 @@ from packaging.version import Version
 
 from lj_image.catalog.release import ArchiveSource, Component, Release
 from lj_image.config import Config
-from lj_image.errors import LjImageError, ResolutionError
+from lj_image.errors import LjImageError, ResolutionError, UsageError
 from lj_image.lock.explain import explain
 from lj_image.lock.fetch import archive_url, fetch_unknown
 from lj_image.lock.http import Address, Client
@@ -42,6 +42,7 @@ from lj_image.lock.uvtool import (
     compile_versions,
     uv_environment,
 )
+from lj_image.suggest import did_you_mean
 
 
 def resolve(
@@ -59,6 +60,7 @@ def resolve(
     does not know, and ArtifactError when a file cannot be looked at.
     """
     progress = progress or Silent()
+    _check_upgrades(upgrade, release, previous)
     upgraded = frozenset(canonicalize_name(name) for name in upgrade)
     kept = {item.name: item for item in previous.distributions if item.name not in upgraded} if previous else {}
     demand = demand_of(release)
@@ -87,6 +89,16 @@ def resolve(
     return with_digest(Lock(release.key, inputs_of(release), distributions, archives, ""))
 
 
+def _check_upgrades(upgrade: Sequence[str], release: Release, previous: Lock | None) -> None:
+    """Refuse a name that nothing is locked under: it would silently upgrade nothing."""
+    if previous is None:
+        return
+    known = {*(item.name for item in previous.distributions), *(component.id for component in release.components)}
+    for name in upgrade:
+        if canonicalize_name(name) not in known:
+            raise UsageError(f"nothing is locked as {name!r}", hint=did_you_mean(name, known, noun="names"))
+
+
 def _ask_uv(
     release: Release,
     config: Config,
@@ -113,7 +125,7 @@ def _ask_uv(
             versions = compile_versions(folder, target, env, keep, upgraded, given)
             return versions, compile_files(folder, target, env, versions)
         except UvFailed as failure:
-            raise explain(failure.words, demand, facts.name, lambda pin: _versions_offered(pin, config)) from None
+            raise explain(failure.words, demand, facts, lambda pin: _versions_offered(pin, config)) from None
 
 
 def _named_addresses(demand: Demand, config: Config) -> dict[str, Address]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
@@ -177,4 +177,13 @@ def _run(folder: Path, target: Target, env: Mapping[str, str], options: list[str
     ]
     done = subprocess.run(command, cwd=folder, env=dict(env), capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        raise UvFailed(done.stderr.replace(f"{folder.as_uri()}/", "").replace(f"{folder}{os.sep}", "").strip())
+        raise UvFailed(_cleaned(done.stderr, folder, env))
+
+
+def _cleaned(words: str, folder: Path, env: Mapping[str, str]) -> str:
+    """Drop our temporary folder, and any password that uv would show."""
+    words = words.replace(f"{folder.as_uri()}/", "").replace(f"{folder}{os.sep}", "").strip()
+    for name, value in env.items():
+        if name.startswith("UV_INDEX_") and name.endswith("_PASSWORD") and value:
+            words = words.replace(value, "****").replace(quote(value, safe=""), "****")
+    return words

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lj_image.config import Config, ConfigFile, Source
-from lj_image.errors import LockError, ManifestError, ResolutionError
+from lj_image.errors import LockError, ManifestError, ResolutionError, UsageError
 from lj_image.lock.lock import Lock
 from lj_image.lock.lockfile import format_lock
 from lj_image.lock.resolve import resolve
@@ -99,12 +99,13 @@ def test_component_that_needs_another_version_than_the_base_has_is_named(index: 
     assert "middle" in error.value.hint
 
 
-def test_component_may_replace_a_package_of_the_base_but_no_protected_one(index: Loopback, config: Config) -> None:
+@pytest.mark.parametrize("protected", [(), ("helper",)])
+def test_component_replaces_a_package_of_the_base_by_naming_it(
+    index: Loopback, config: Config, protected: tuple[str, ...]
+) -> None:
     index.offer("helper", "2.0")
-    asked = pip(("helper", "2.0"))
-    assert versions(resolve(release(helper=asked, base={"helper": "1.0"}), config)) == {"helper": "2.0"}
-    with pytest.raises(ResolutionError, match=r"helper is protected: the base base has 1\.0"):
-        resolve(release(helper=asked, base={"helper": "1.0"}, protected=("helper",)), config)
+    asked = release(helper=pip(("helper", "2.0")), base={"helper": "1.0"}, protected=protected)
+    assert versions(resolve(asked, config)) == {"helper": "2.0"}
 
 
 def test_component_comes_from_its_own_index_although_the_public_one_has_the_version(
@@ -285,3 +286,25 @@ def test_settings_of_other_projects_do_not_change_the_lock(
     monkeypatch.setenv("UV_CONSTRAINT", str(tmp_path / "c.txt"))
     monkeypatch.setenv("UV_RESOLUTION", "lowest")
     assert versions(resolve(release(app=pip(("app", "1.0"))), config))["helper"] == "2.0"
+
+
+def test_upgrade_of_a_name_that_is_not_locked_is_refused(index: Loopback, config: Config) -> None:
+    index.offer("app", "1.0", ["helper"])
+    index.offer("helper", "1.0")
+    asked = release(app=pip(("app", "1.0")))
+    first = resolve(asked, config)
+    with pytest.raises(UsageError, match="nothing is locked as 'helpr'") as error:
+        resolve(asked, config, previous=first, upgrade=["helpr"])
+    assert error.value.hint == "did you mean helper?"
+
+
+def test_distribution_for_another_python_or_platform_is_named_with_its_component(
+    index: Loopback, config: Config
+) -> None:
+    index.offer("app", "1.0", ["inner"])
+    index.offer("inner", "2.0", tag="cp311-cp311-manylinux_2_38_x86_64")
+    with pytest.raises(ResolutionError) as error:
+        resolve(release(app=pip(("app", "1.0"))), config)
+    assert error.value.message == (
+        "component app (through inner): no file of inner 2.0 fits the base base, which has Python 3.11 and glibc 2.36"
+    )
