@@ -62,9 +62,8 @@ def demand_of(release: Release) -> Demand:
     A component that names a package of the base replaces it, a protected one too: then the release itself wants that
     version, and protects it. Raises ManifestError for what cannot be asked.
     """
-    packages: dict[str, str] = {
-        canonicalize_name(name): version for name, version in release.base.facts.packages.items()
-    }
+    facts = release.base.facts
+    packages: dict[str, str] = {canonicalize_name(name): version for name, version in facts.packages.items()}
     pins = _unique(pin for component in release.components for pin in _pins(component))
     replaced = {pin.name for pin in pins}
     base = {name: version for name, version in sorted(packages.items()) if name not in replaced}

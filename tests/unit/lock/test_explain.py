@@ -31,9 +31,10 @@ def explained(words: str, asked: Release = ASKED) -> str:
             "component vllm needs torch==2.5.1, but the base base has torch 2.4, which is not replaced",
         ),
         (
-            """Because all versions of m1 depend on m2 and m2>=1.0 depends on torch>=2.5, we can conclude that torch<2.5,
-            all versions of m1, m2>0.1 are incompatible. And because all versions of far depend on m1 and release
-            depends on ray==2.42.1 and far==1.0, we can conclude that your requirements are unsatisfiable.""",
+            """Because all versions of m1 depend on m2 and m2>=1.0 depends on torch>=2.5, we can conclude that
+            torch<2.5, all versions of m1, m2>0.1 are incompatible. And because all versions of far depend on m1
+            and release depends on ray==2.42.1 and far==1.0, we can conclude that your
+            requirements are unsatisfiable.""",
             "component far (through m2) needs torch>=2.5, but the base base has torch 2.4, which is not replaced",
         ),
         (
