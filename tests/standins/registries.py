@@ -1,0 +1,92 @@
+"""A registry of one test run, asked by HTTP: what it says is what everyone who pulls gets."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+MANIFEST_TYPES = ", ".join(
+    (
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A registry at a loopback address, which engines accept without TLS."""
+
+    address: str
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> requests.Response:
+        """Ask the registry itself, past engine and product."""
+        with requests.Session() as session:
+            session.trust_env = False  # no proxy leads to loopback
+            return session.request(method, f"http://{self.address}/v2/{path}", headers=headers, timeout=10)
+
+    def digest(self, repository: str, tag: str) -> str | None:
+        """Return the digest under a tag, None without one."""
+        answer = self.get(f"{repository}/manifests/{tag}", "HEAD", Accept=MANIFEST_TYPES)
+        return answer.headers["Docker-Content-Digest"] if answer.status_code == 200 else None
+
+    def manifest(self, repository: str, reference: str) -> dict[str, Any]:
+        """Return a manifest by tag or digest."""
+        answer = self.get(f"{repository}/manifests/{reference}", Accept=MANIFEST_TYPES)
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Registry]:
+    """Run a registry whose files lie in a folder."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("docker-registry is not installed: scripts/ensure-registry installs it")
+    address = f"localhost:{free_port()}"
+    settings = folder / "config.yml"
+    settings.write_text(
+        "version: 0.1\nlog: {level: warn}\n"
+        f"storage: {{filesystem: {{rootdirectory: {folder}/blobs}}, delete: {{enabled: true}}}}\n"
+        f"http: {{addr: '127.0.0.1:{address.partition(':')[2]}'}}\n"
+    )
+    registry = Registry(address)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([program, "serve", str(settings)], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _await(registry)
+        yield registry
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    """Return a port that is free on loopback now."""
+    with socket.socket() as candidate:
+        candidate.bind(("127.0.0.1", 0))
+        return int(candidate.getsockname()[1])
+
+
+def _await(registry: Registry) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            registry.get("").raise_for_status()
+        except requests.RequestException:
+            assert time.monotonic() < deadline, "the registry does not start"
+            time.sleep(0.05)
+        else:
+            return
