@@ -17,7 +17,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -76,12 +76,12 @@ class ArtifactStore:
         return self.path(artifact.sha256)
 
     def drop(self, sha256: str) -> None:
-        """Take a file out; what cannot be deleted is not believed either way."""
+        """Take a file out; one that cannot be deleted is not believed either."""
         with self._guard:
             self._seen.pop(sha256, None)
         for path in (self._marker(sha256), self.path(sha256)):
-            with self.explained(path, 0):
-                path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
 
     def missing(self, artifacts: Iterable[Artifact]) -> tuple[Artifact, ...]:
         """Return the artifacts that are not here, each digest once."""

@@ -126,11 +126,18 @@ def compile_versions(
 def compile_files(
     folder: Path, target: Target, env: Mapping[str, str], versions: Iterable[Resolved]
 ) -> dict[str, tuple[OfferedFile, ...]]:
-    """Return the files that fit the target, for each of the versions found by `compile_versions`."""
+    """Return the files that fit the target, for each of the versions found by `compile_versions`.
+
+    What uv has just read is in its cache, so it need not ask again, and both answers come from the same pages.
+    """
     pins = folder / "pins.txt"
     pins.write_text("".join(f"{item.name}=={item.version}\n" for item in versions))
     output = folder / "pylock.toml"
-    _run(folder, target, env, ["-c", pins.name, "--format=pylock.toml", "-o", output.name])
+    options = ["-c", pins.name, "--format=pylock.toml", "-o", output.name]
+    try:
+        _run(folder, target, env, [*options, "--offline"])
+    except UvFailed:  # a user may have turned the cache off
+        _run(folder, target, env, options)
     return parse_pylock(output.read_text())
 
 

@@ -308,3 +308,9 @@ def test_distribution_for_another_python_or_platform_is_named_with_its_component
     assert error.value.message == (
         "component app (through inner): no file of inner 2.0 fits the base base, which has Python 3.11 and glibc 2.36"
     )
+
+
+def test_uv_without_a_cache_serves_as_well(index: Loopback, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_NO_CACHE", "1")
+    index.offer("app", "1.0")
+    assert versions(resolve(release(app=pip(("app", "1.0"))), config)) == {"app": "1.0"}
