@@ -9,6 +9,7 @@ from __future__ import annotations
 # Paths are strings here: they come and go as JSON.
 # ruff: noqa: PTH113, PTH115, PTH118, PTH119, PTH120, PTH123, PTH207
 import concurrent.futures
+import csv
 import glob
 import hashlib
 import importlib.metadata
@@ -136,11 +137,11 @@ def _sha256(path: str) -> str:
 def owned(paths: list[str]) -> list[str]:
     """Return those of the paths that some wheel brought (not what pip wrote itself), or that dpkg lists."""
     wanted, found = set(paths), set()
+    names = {os.path.basename(path) for path in paths}
     for item in importlib.metadata.distributions():
-        for file in item.files or ():
-            if file.hash is not None:
-                path = os.path.normpath(str(item.locate_file(file)))
-                found.update({path} & wanted)
+        for row in csv.reader((item.read_text("RECORD") or "").splitlines()):
+            if len(row) > 1 and row[1] and os.path.basename(row[0]) in names:
+                found.update({os.path.normpath(str(item.locate_file(row[0])))} & wanted)
     for listing in glob.glob("/var/lib/dpkg/info/*.list") if wanted - found else ():
         with open(listing, errors="surrogateescape") as lines:
             found.update(wanted.intersection(line.rstrip("\n") for line in lines))
