@@ -112,3 +112,14 @@ def test_read_only_disk_serves_what_it_has(small_disk: Path, index: Loopback) ->
     assert store.require(here.artifact).stat().st_size == MIB
     with pytest.raises(ArtifactError, match="cannot be written to"):
         fetch([here, absent], config_of(small_disk), store)
+
+
+def test_damaged_file_on_a_read_only_disk_is_not_used(small_disk: Path, index: Loopback) -> None:
+    item = offered(index, "here", MIB)
+    store = ArtifactStore(small_disk)
+    fetch([item], config_of(small_disk), store)
+    store.path(item.artifact.sha256).write_bytes(b"x" * MIB)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    assert not ArtifactStore(small_disk).has(item.artifact)
+    with pytest.raises(ArtifactError, match="cannot be written to"):
+        fetch([item], config_of(small_disk), ArtifactStore(small_disk))

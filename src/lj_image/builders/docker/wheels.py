@@ -108,16 +108,7 @@ def _build(
     settings = _settings(config, item.artifact.file)
     variables = _variables(env)
     room = f"/tmp/{ROOM}"
-    command = [
-        "python3",
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--wheel-dir",
-        f"{room}/out",
-        f"{room}/{item.artifact.file}",
-    ]
+    command = ["-m", "pip", "wheel", "--no-deps", "--wheel-dir", f"{room}/out", f"{room}/{item.artifact.file}"]
     with translated(f"building a wheel of {item.name}"), _container(api, base, command, variables, config) as container:
         with _archive({**settings, item.artifact.file: store.require(item.artifact)}) as files:
             api.put_archive(container, "/tmp", files)
@@ -135,7 +126,12 @@ def _container(
     """Create a container of the base, and take it away whatever happens."""
     host_config = api.create_host_config(network_mode=config.values.build.network)
     made = api.create_container(
-        base.image_id, command, entrypoint=[], environment=dict(variables), host_config=host_config, user="0"
+        base.image_id,
+        command,
+        entrypoint=["python3"],  # not the base's own, which may print or refuse
+        environment=dict(variables),
+        host_config=host_config,
+        user="0",
     )
     try:
         yield str(made["Id"])
