@@ -246,3 +246,27 @@ def test_the_engine_is_known_to_have_buildkit(api: docker.APIClient) -> None:
     assert engines.supports_buildkit(api)
     free = engines.free_bytes(api)
     assert free is None or free > 0
+
+
+@both
+def test_an_engine_may_say_nothing_for_longer_than_the_clients_timeout(
+    api: docker.APIClient, tiny_base: str, tag: str, builder: ModuleType
+) -> None:
+    dockerfile = f"FROM {tiny_base}\nRUN sleep 2.5 && echo {tag} >/y\n"
+    with docker.APIClient(engines.host(), version=api.api_version, timeout=1) as impatient:
+        assert builder.build(impatient, request_for(dockerfile, tag), Seen())
+
+
+@both
+def test_an_observer_that_fails_stops_the_build_with_its_own_error(
+    api: docker.APIClient, tiny_base: str, tag: str, builder: ModuleType
+) -> None:
+    class Broken(Seen):
+        def log_line(self, line: object) -> None:
+            raise BrokenPipeError("stderr is closed")
+
+    sleeper, threads = Sleeper(tiny_base), threading.active_count()
+    with pytest.raises(BrokenPipeError):
+        builder.build(api, request_for(sleeper.dockerfile, tag), Broken())
+    assert eventually(lambda: not sleeper.runs(), 10)
+    assert threading.active_count() == threads

@@ -25,7 +25,7 @@ from lj_image.builders.docker.session.session import Session
 from lj_image.builders.docker.steps import DockerfileSteps
 from lj_image.builders.docker.trace import Trace
 from lj_image.builders.docker.tree import context_tree, dockerfile_tree
-from lj_image.errors import BuildError, Interrupted
+from lj_image.errors import BuildError, EngineError, Interrupted
 
 # moby: builder/builder-next/builder.go, api/server/backend/build
 TRACE: Final = "moby.buildkit.trace"
@@ -60,10 +60,9 @@ class _Build:
     def run(self, cancellation: Cancellation) -> str:
         context = self._request.context
         trees = {"dockerfile": dockerfile_tree(context), "context": context_tree(context)}
-        with cancellation.stops_by(self._stop), translated("cannot open a session with the engine"):
-            session = Session(self._api, trees, self._request.secrets, name=self._request.name)
-            with session:
-                return self._run(session, cancellation)
+        session = Session(self._api, trees, self._request.secrets, name=self._request.name)
+        with cancellation.stops_by(self._stop), session:
+            return self._run(session, cancellation)
 
     def _run(self, session: Session, cancellation: Cancellation) -> str:
         try:
@@ -71,9 +70,9 @@ class _Build:
         except KeyboardInterrupt:
             self._cancel()
             raise Interrupted("the build was stopped") from None
-        except WIRE_ERRORS as error:
-            cancellation.check()
-            raise engine_gone() from error
+        except EngineError:
+            cancellation.check()  # then it is we who have cut the connection
+            raise
         finally:
             self._close()
         cancellation.check()
@@ -83,8 +82,8 @@ class _Build:
         """Start the build, report what happens, and return the engine's last word."""
         answer: dict[str, Any] = {}
         self._response = self._post(session)
-        if message := refusal(self._response):
-            raise build_failure(self._redact(message), self._dockerfile, None)
+        if refused := refusal(self._response):
+            raise build_failure(self._redact(refused), self._dockerfile, None)
         cancellation.check()
         for message in objects(self._response):
             if message.get("id") == TRACE:
@@ -95,13 +94,16 @@ class _Build:
         return answer
 
     def _post(self, session: Session) -> requests.Response:
-        return self._api.post(
-            transport.engine_url(self._api, "/build"),
-            params=list(self._parameters(session.id)),
-            headers={"Content-Type": "application/x-tar"},
-            stream=True,
-            timeout=None,
-        )
+        with translated("the engine does not take the build"):
+            response = self._api.post(
+                transport.engine_url(self._api, "/build"),
+                params=list(self._parameters(session.id)),
+                headers={"Content-Type": "application/x-tar"},
+                stream=True,
+                timeout=None,
+            )
+        transport.keep_alive(response)
+        return response
 
     def _parameters(self, session_id: str) -> Iterator[tuple[str, str]]:
         yield from (("version", "2"), ("session", session_id), ("buildid", self._id), ("remote", "client-session"))

@@ -12,7 +12,7 @@ from docker.errors import DockerException
 
 from lj_image.builders.docker.cancellation import Cancellation
 from lj_image.builders.docker.classic_log import ClassicLog
-from lj_image.builders.docker.engine import WIRE_ERRORS, engine_error, engine_gone, refusal
+from lj_image.builders.docker.engine import engine_gone, refusal, translated
 from lj_image.builders.docker.events import Observer, StepState
 from lj_image.builders.docker.failures import DOCKERFILE, build_failure
 from lj_image.builders.docker.json_stream import objects
@@ -57,9 +57,9 @@ class _Build:
                 answer = self._follow(cancellation)
             except KeyboardInterrupt:
                 raise Interrupted("the build was stopped") from None
-            except WIRE_ERRORS as error:
-                cancellation.check()
-                raise (engine_gone() if self._response is not None else engine_error(error)) from error
+            except EngineError:
+                cancellation.check()  # then it is we who have cut the connection
+                raise
             finally:
                 self._close()
             cancellation.check()
@@ -81,8 +81,8 @@ class _Build:
         """Send the context, report what happens, and return the engine's last word."""
         answer: dict[str, Any] = {}
         self._response = self._post(cancellation)
-        if message := refusal(self._response):
-            raise build_failure(self._redact(message), self._dockerfile, None)
+        if refused := refusal(self._response):
+            raise build_failure(self._redact(refused), self._dockerfile, None)
         for message in objects(self._response):
             self._log.feed(message)
             if "error" in message or "ID" in (message.get("aux") or {}):
@@ -92,14 +92,18 @@ class _Build:
 
     def _post(self, cancellation: Cancellation) -> requests.Response:
         parameters = (("version", "1"), ("rm", "1"), ("forcerm", "1"), *self._request.parameters())
-        return self._api.post(
-            transport.engine_url(self._api, "/build"),
-            params=parameters,
-            headers={"Content-Type": "application/x-tar", "X-Registry-Config": _registry_logins()},
-            data=self._tar(cancellation),
-            stream=True,
-            timeout=None,
-        )
+        headers = {"Content-Type": "application/x-tar", "X-Registry-Config": _registry_logins()}
+        with translated("the engine does not take the build"):
+            response = self._api.post(
+                transport.engine_url(self._api, "/build"),
+                params=parameters,
+                headers=headers,
+                data=self._tar(cancellation),
+                stream=True,
+                timeout=None,
+            )
+        transport.keep_alive(response)
+        return response
 
     def _tar(self, cancellation: Cancellation) -> Iterator[bytes]:
         entries = without_ignored(context_tree(self._request.context))

@@ -22,7 +22,7 @@ STDERR_ENDS: Final = "\x1b[0m"
 
 _STEP = re.compile(r"Step (?P<index>\d+)/(?P<total>\d+) : .*")
 _OWN_LINE = re.compile(r" ---> (?:[0-9a-f]{12}|Running in [0-9a-f]{12}|Using cache)")
-_OWN_REMARK = re.compile(r"(?:Removing intermediate container|Removed intermediate container) [0-9a-f]{12}")
+_OWN_REMARK = re.compile(r"(?: ---> )?Remov(?:ing|ed) intermediate container [0-9a-f]{12}")
 _RESULT = re.compile(r"Successfully (?:built|tagged) .*")
 
 

@@ -82,7 +82,7 @@ def engine_error(error: BaseException, what: str = "") -> EngineError:
                     f"no permission to use the engine at {host()}",
                     hint="add yourself to the group of the socket (often: docker), or set DOCKER_HOST",
                 )
-            case FileNotFoundError() | ConnectionRefusedError():
+            case FileNotFoundError() | ConnectionError():
                 return EngineError(
                     f"{what or 'no engine answers'} at {host()}",
                     hint="start the engine or set DOCKER_HOST; --builder oci builds without one",

@@ -33,6 +33,7 @@ GOOD = (
     "out\n",
     "\x1b[91merr\n\x1b[0m",
     "Removing intermediate container 9a0c3b1d2e3f\n",
+    " ---> Removed intermediate container 9a0c3b1d2e3f\n",  # 26.1
     " ---> 0011223344aa\n",
 )
 

@@ -11,6 +11,7 @@ from typing import Self
 
 import docker
 
+from lj_image.builders.docker.engine import translated
 from lj_image.builders.docker.session import services, transport
 from lj_image.builders.docker.session.filesync import DIFF_COPY, FileSync
 from lj_image.builders.docker.session.server import Method, SessionServer
@@ -50,7 +51,8 @@ class Session:
 
     def __enter__(self) -> Self:
         """Open the session; raises EngineError when the engine refuses it."""
-        pipe = transport.hijack(self._api, "/session", self._headers())
+        with translated("cannot open a session with the engine"):
+            pipe = transport.hijack(self._api, "/session", self._headers())
         self._server = SessionServer(pipe, self._methods, self._replies)
         self._server.start()
         return self

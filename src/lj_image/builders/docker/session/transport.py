@@ -73,6 +73,14 @@ def disconnect(response: requests.Response) -> None:
         _connection(response.raw)[1].shutdown(socket.SHUT_RDWR)
 
 
+def keep_alive(response: requests.Response) -> None:
+    """Let TCP notice when the other machine is gone: an engine may say nothing for an hour while a step runs."""
+    with contextlib.suppress(OSError, AttributeError):
+        sock = _connection(response.raw)[1]
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
 def _pool(api: docker.APIClient, url: str) -> Any:
     prepared = requests.Request("POST", url).prepare()
     adapter: Any = api.get_adapter(url)

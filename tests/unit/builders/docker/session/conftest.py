@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import shutil
 import socket
+import subprocess
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from session_peer import Peer, Serve
@@ -27,3 +30,16 @@ def serve() -> Iterator[Serve]:
     for server, peer in running:
         server.close()
         peer.sock.close()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl makes the certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder

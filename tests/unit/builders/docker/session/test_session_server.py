@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import socket
+import ssl
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from session_peer import Serve
+from session_peer import Peer, Serve
 
+from lj_image.builders.docker.session.pipe import SocketPipe
 from lj_image.builders.docker.session.server import SessionServer
 from lj_image.builders.docker.session.stream import RpcError, Status, Stream
 
@@ -197,3 +201,26 @@ def test_nonsense_ends_the_session_and_nothing_else(serve: Serve) -> None:
     peer.sock.sendall(b"\0\0\1\0\0\0\0\0\0x")  # RFC 9113 §6.1: DATA belongs to a stream, never to number 0
     with pytest.raises((EOFError, ConnectionError)):
         peer.wait(lambda: False)
+
+
+def test_tls_carries_large_messages_both_ways(certificate: Path) -> None:
+    ours, theirs = socket.socketpair()
+    pem, key = str(certificate / "cert.pem"), str(certificate / "key.pem")
+    engine_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    engine_side.load_cert_chain(pem, key)
+    our_side = ssl.create_default_context(cafile=pem)
+    greeter = threading.Thread(target=lambda: wrapped.append(our_side.wrap_socket(ours, server_hostname="localhost")))
+    wrapped: list[ssl.SSLSocket] = []
+    greeter.start()
+    peer_socket = engine_side.wrap_socket(theirs, server_side=True)
+    greeter.join()
+    server = SessionServer(SocketPipe(wrapped[0]), {"/echo": echo})
+    server.start()
+    peer = Peer(peer_socket)
+    call = peer.open("/echo")
+    for _ in range(32):
+        peer.send(call, bytes(64 * 1024))
+    peer.send_raw(call, b"", end=True)
+    assert len(peer.finish(call).messages()) == 32
+    server.close()
+    peer_socket.close()
