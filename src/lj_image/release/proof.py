@@ -66,24 +66,27 @@ def claim_of(api: docker.APIClient, reference: str) -> ImageClaim | None:
         ) from None
 
 
-def prove(
-    plan: Plan, image_id: str, workshop: Workshop, *, junit: Path | None, base: str | None = None
-) -> tuple[VerifyReport, Record]:
+def prove(plan: Plan, image_id: str, workshop: Workshop, *, junit: Path | None) -> tuple[VerifyReport, Record]:
     """Verify an image of a plan and record the outcome; raises VerificationError when it cannot be started."""
     from lj_image.verify.runner import verify
 
-    base_image = ensure_base(workshop.api, plan.release.base, workshop.config, log=workshop.say)
-    subject = Subject(
+    subject = subject_of(plan, image_id, workshop)
+    report = verify(subject, api=workshop.api, cache_dir=workshop.config.cache_dir, junit=junit, progress=workshop.say)
+    return report, _recorded(plan, report, workshop)
+
+
+def subject_of(plan: Plan, image_id: str, workshop: Workshop) -> Subject:
+    """Gather everything that an image of a plan is held against; makes or pulls the base if it is not there."""
+    base = ensure_base(workshop.api, plan.release.base, workshop.config, log=workshop.say)
+    return Subject(
         plan=plan,
         image_id=image_id,
-        base_image_ref=base or base_image.reference,
+        base_image_ref=base.reference,
         labels=dict(labels(plan)),
         needles=_needles(plan, workshop),
         tests=_tests(plan),
         archives=_archives(plan, workshop),
     )
-    report = verify(subject, api=workshop.api, cache_dir=workshop.config.cache_dir, junit=junit, progress=workshop.say)
-    return report, _recorded(plan, report, workshop)
 
 
 def _needles(plan: Plan, workshop: Workshop) -> tuple[bytes, ...]:
