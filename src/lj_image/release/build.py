@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from lj_image import __version__
-from lj_image.builders.docker import buildkit, classic, engine
+from lj_image.builders.docker import engine
 from lj_image.builders.docker.base import BaseImage, ensure_base
 from lj_image.builders.docker.events import Observer
-from lj_image.builders.docker.request import BuildRequest
-from lj_image.builders.docker.wheels import build_wheel
 from lj_image.catalog.release import PipSource
 from lj_image.config import Config
 from lj_image.context import BuildContext
 from lj_image.dockerfile import Form, context, render
 from lj_image.errors import BuildError, EngineError, UsageError
-from lj_image.lock.fetch import Locked, fetch
 from lj_image.lock.lock import Artifact
 from lj_image.lock.progress import Progress
 from lj_image.lock.store import ArtifactStore
@@ -35,6 +32,8 @@ from lj_image.release.record import Built, Record, Records
 
 if TYPE_CHECKING:
     import docker
+
+    from lj_image.lock.fetch import Locked
 
 BuilderName = Literal["auto", "docker", "docker-classic"]
 Say = Callable[[str], None]
@@ -134,7 +133,7 @@ def choose_form(api: docker.APIClient, builder: BuilderName, say: Say) -> Form:
 
 def prepare(plan: Plan, form: Form, workshop: Workshop) -> Prepared:
     """Fetch the files, make or pull the base, render; everything but the engine's build."""
-    fetch(locked_files(plan), workshop.config, workshop.store, workshop.progress)
+    _fetch(plan, workshop)
     base = ensure_base(workshop.api, plan.release.base, workshop.config, log=workshop.say)
     wheels = _built_wheels(plan, base, workshop)
 
@@ -147,6 +146,15 @@ def prepare(plan: Plan, form: Form, workshop: Workshop) -> Prepared:
     return Prepared(plan, form, base, made, _inputs(plan, text, base, made))
 
 
+def _fetch(plan: Plan, workshop: Workshop) -> None:
+    """Load what is missing; the HTTP client is imported only for that."""
+    files = locked_files(plan)
+    if workshop.store.missing(item.artifact for item in files):
+        from lj_image.lock.fetch import fetch
+
+        fetch(files, workshop.config, workshop.store, workshop.progress)
+
+
 def locked_files(plan: Plan) -> tuple[Locked, ...]:
     """Return the files of this plan: of a partial image not the whole lock's."""
     archives = (layer.archive for layer in plan.layers if isinstance(layer, ArchiveLayer))
@@ -156,6 +164,10 @@ def locked_files(plan: Plan) -> tuple[Locked, ...]:
 def _built_wheels(plan: Plan, base: BaseImage, workshop: Workshop) -> Mapping[str, Artifact]:
     """Return sdist sha256 -> the wheel built from it."""
     sources = [item for item in plan.installed() if item.artifact.kind == "sdist"]
+    if not sources:
+        return {}
+    from lj_image.builders.docker.wheels import build_wheel
+
     built: dict[str, Artifact] = {}
     for item in sources:
         component = plan.release.component(item.component)
@@ -197,6 +209,9 @@ def _require_space(api: docker.APIClient, plan: Plan) -> None:
 
 
 def _run(prepared: Prepared, options: Options, workshop: Workshop, observer: Observer) -> str:
+    from lj_image.builders.docker import buildkit, classic  # late: an image that is up to date needs neither
+    from lj_image.builders.docker.request import BuildRequest
+
     plan = prepared.plan
     revision, created = revision_and_time(plan.release.folder)
     request = BuildRequest(
