@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,24 +159,26 @@ def own_layers(image: ImageConfig, base: ImageConfig | None) -> tuple[str, ...]:
 def _scanning(
     api: APIClient, image: ImageConfig, base: ImageConfig | None, needles: Needles, cache_dir: Path
 ) -> Iterator[Future[tuple[LayerScan, ...]]]:
-    """Read the layers in a thread, while the container is asked; an error elsewhere ends the reading."""
-    given_up: list[bool] = []
-    with ThreadPoolExecutor(1, thread_name_prefix="layers") as pool:
+    """Read the layers in a thread, while the container is asked.
+
+    Nobody waits for it after an error or Ctrl-C: an engine may be silent for minutes before a layer's first byte.
+    """
+    given_up = threading.Event()
+    scan: Future[tuple[LayerScan, ...]] = Future()
+
+    def work() -> None:
         below = base.layers if base else ()
-        scan = pool.submit(
-            scan_image,
-            api,
-            image.id,
-            own_layers(image, base),
-            needles,
-            cache_dir,
-            base=below,
-            cancelled=lambda: bool(given_up),
-        )
+        ours = own_layers(image, base)
         try:
-            yield scan
-        finally:
-            given_up.append(True)
+            scan.set_result(scan_image(api, image.id, ours, needles, cache_dir, base=below, cancelled=given_up.is_set))
+        except BaseException as error:  # it is raised where the result is awaited
+            scan.set_exception(error)
+
+    threading.Thread(target=work, name="layers", daemon=True).start()
+    try:
+        yield scan
+    finally:
+        given_up.set()
 
 
 def _questions(subject: Subject, image: ImageConfig, in_base: Recorded) -> dict[str, Question]:

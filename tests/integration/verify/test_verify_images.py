@@ -134,10 +134,23 @@ def test_junit_has_the_names_of_the_checks(workbench: Workbench, good: VerifyRep
     assert [case.get("name") for case in cases] == [check.name for check in report.checks]
 
 
-def test_no_container_is_left(workbench: Workbench, good: VerifyReport) -> None:
+def test_no_container_is_left(workbench: Workbench, good: VerifyReport | None) -> None:
     left = workbench.api.containers(all=True, filters={"label": LABEL})
     mine = [item for item in left if item["Image"] in (workbench.subject.image_id, workbench.subject.base_image_ref)]
     assert mine == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, VerificationError("broken")])
+def test_nothing_is_left_after_ctrl_c_or_an_error(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def interrupted(*args: object, **more: object) -> None:
+        raise error
+
+    monkeypatch.setattr("lj_image.verify.facts.ask", interrupted)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        workbench.verify()
+    test_no_container_is_left(workbench, None)
 
 
 def test_an_absent_image_is_an_error_with_a_way_out(workbench: Workbench) -> None:

@@ -95,6 +95,12 @@ def test_a_library_is_looked_for_where_its_component_has_it() -> None:
     assert "below" not in asked["loaded"]
 
 
+def test_of_two_libraries_the_promised_one_is_asked_first() -> None:
+    for version, first in (("12.8.0", "libcudart.so.12"), ("11.8.0", "libcudart.so.11.0"), ("13.0", "libcudart.so.13")):
+        item = base_component("cuda", version, "cudart")
+        assert probe_of(item).ask(item, NOWHERE)["here"]["sonames"][0] == first
+
+
 def test_an_archive_that_loses_to_the_bases_library_is_broken() -> None:
     item = component("accl-n", "2.23.4.11", ArchiveSource("a", "a", "/opt/accl", 1, "lib", "nccl"))
     here = {"values": [22304], "path": "/opt/accl/lib/libnccl.so.2"}

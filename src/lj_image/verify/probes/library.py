@@ -35,7 +35,7 @@ class Library:
             "stem": self.stem,
             "function": self.function,
             "outputs": self.outputs,
-            "sonames": self.sonames,
+            "sonames": self._names_for(component.version),
         }
         match component.source:
             case PipSource(distributions=distributions):
@@ -46,6 +46,11 @@ class Library:
                 return here | {"loaded": question} if library_path is not None else here
             case BaseSource() | _:
                 return {"here": question}
+
+    def _names_for(self, promised: str) -> list[str]:
+        """Return the names with that of the promised major version first: a base may have two side by side."""
+        major = promised.partition(".")[0]
+        return sorted(self.sonames, key=lambda name: name.split(".so.")[1].partition(".")[0] != major)
 
     def _read(self, component: Component, context: Context, answers: Mapping[str, Answer]) -> Finding:
         here, loaded = answers["here"], answers.get("loaded")
