@@ -11,7 +11,9 @@ from lj_image.catalog.variants import why_not
 from lj_image.config import Config
 
 
-def buildable(catalog: Catalog, config: Config, release: str | None, variant: str | None) -> Iterator[Release]:
+def buildable(
+    catalog: Catalog, config: Config, release: str | None, variant: str | None, platform: Platform
+) -> Iterator[Release]:
     """Yield each release × variant that can be had with this config; `release` or `variant` narrow it down."""
     if release is not None:
         family, name = catalog.find(release)
@@ -23,4 +25,4 @@ def buildable(catalog: Catalog, config: Config, release: str | None, variant: st
         chain = family.chain(name)
         for item in family.file.variants:
             if variant in (None, item) and why_not(family, chain[-1], promises(family, chain), item, config) is None:
-                yield resolve_variant(catalog, family, chain, item, "configured", Platform(), {})
+                yield resolve_variant(catalog, family, chain, item, "configured", platform, {})

@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 @click.command("lock")
 @click.argument("release", required=False)
 @click.option("--variant", help="The variant; by default every one whose sources are configured.")
+@click.option("--platform", metavar="OS/ARCH", help="Such as linux/arm64.")
 @click.option("--check", is_flag=True, help="Change nothing; exit code 2 when a lock is missing or stale.")
 @click.option("--upgrade", "upgrades", multiple=True, metavar="NAME", help="Let a locked distribution move; repeat it.")
 @click.pass_obj
-def command(app: App, release: str | None, variant: str | None, check: bool, upgrades: tuple[str, ...]) -> int:
+def command(
+    app: App,
+    release: str | None,
+    variant: str | None,
+    platform: str | None,
+    check: bool,
+    upgrades: tuple[str, ...],
+) -> int:
     """Resolve a release to exact files and write its lock; without RELEASE, every release.
 
     Versions that are locked stay as they are unless --upgrade names them. --check needs no network.
@@ -28,7 +36,7 @@ def command(app: App, release: str | None, variant: str | None, check: bool, upg
     lj-image lock 25.02 --variant open
     lj-image lock --check
     """
-    releases = _releases(app, release, variant)
+    releases = _releases(app, release, variant, platform)
     if check:
         return _check(app, releases)
     for item in releases:
@@ -36,13 +44,18 @@ def command(app: App, release: str | None, variant: str | None, check: bool, upg
     return 0
 
 
-def _releases(app: App, release: str | None, variant: str | None) -> list[Release]:
+def _releases(app: App, release: str | None, variant: str | None, platform: str | None) -> list[Release]:
     """Return what to lock: the named release, or each one that can be had."""
     if release is not None and variant is not None:
-        return [app.release(release, variant)]
+        return [app.release(release, variant, platform=platform)]
+    from lj_image.catalog.release import Platform
     from lj_image.catalog.selection import buildable
 
-    return list(buildable(app.catalog, app.config, release, variant))
+    wanted = Platform.parse(platform) if platform else Platform()
+    found = list(buildable(app.catalog, app.config, release, variant, wanted))
+    if release is not None and not found:
+        app.release(release)  # raises, with the reason of each variant
+    return found
 
 
 def _check(app: App, releases: list[Release]) -> int:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import docker
@@ -27,10 +27,11 @@ from lj_image.builders.docker.base import BaseImage
 from lj_image.builders.docker.engine import translated
 from lj_image.config import Config
 from lj_image.errors import BuildError
-from lj_image.lock.http import Address
-from lj_image.lock.index import index_addresses
 from lj_image.lock.lock import Artifact, LockedDistribution
 from lj_image.lock.store import CHUNK_BYTES, ArtifactStore
+
+if TYPE_CHECKING:
+    from lj_image.lock.http import Address
 
 ROOM: Final = "lj-image"
 """The folder below `/tmp` of the container that holds what goes in and what comes out."""
@@ -153,6 +154,8 @@ def _variables(env: Mapping[str, str]) -> dict[str, str]:
 
 def _settings(config: Config, source_file: str) -> dict[str, bytes | Path]:
     """Return pip's settings as files: indexes with their passwords, and the certificates to trust."""
+    from lj_image.lock.index import index_addresses  # late: the HTTP client is not needed for a wheel that is there
+
     *extra, default = [_with_password(address) for address in index_addresses("pypi", config)]
     lines = ["[global]", f"index-url = {default}"]
     if extra:
