@@ -28,7 +28,7 @@ _FILE = re.compile(r" +# file (?P<file>\S+), (?P<size>\d+) bytes")
 _OWNER = re.compile(r" +# component (?P<component>\S+), index (?P<index>\S+)")
 _VIA = re.compile(r" +# via (?P<names>.+)")
 _ARCHIVE = re.compile(r"# archive (?P<component>\S+) (?P<version>\S+), location (?P<location>\S+)")
-_ARCHIVE_FILE = re.compile(r"#     file (?P<file>\S+), (?P<size>\d+) bytes, sha256:(?P<sha256>[0-9a-f]{64})")
+_ARCHIVE_FILE = re.compile(r"#     file (?P<file>.+), (?P<size>\d+) bytes, sha256:(?P<sha256>[0-9a-f]{64})")
 
 
 def lock_path(release: Release) -> Path:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,12 @@ def test_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_lock(LOCK, path)
     assert read_lock(path) == LOCK
     assert [file.name for file in path.parent.iterdir()] == ["25.02-open.txt"]
+
+
+def test_an_archives_name_may_have_spaces_and_commas() -> None:
+    archive = replace(ACCL, artifact=replace(ACCL.artifact, file="kit 1, é.tar.gz"))
+    lock = with_digest(replace(LOCK, archives=(archive,)))
+    assert parse_lock(format_lock(lock), "x.txt") == lock
 
 
 def test_lock_without_anything_is_read_as_it_was_written() -> None:
