@@ -248,6 +248,8 @@ class Release:
     folder: Path
     """`images/<image>`."""
     previous: str | None = None
+    date: str | None = None
+    """YYYY-MM-DD."""
     driver: str | None = None
     highlights: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()

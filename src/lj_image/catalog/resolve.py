@@ -101,6 +101,7 @@ def resolve_variant(
         config=_run_config(family.file.config, entry),
         folder=family.folder,
         previous=own.previous,
+        date=own.date,
         driver=next((item.file.driver for item in reversed(chain) if item.file.driver), None),
         highlights=tuple(own.highlights),
         fixes=tuple(own.fixes),

@@ -218,7 +218,7 @@ class ReleaseFile(Strict):
 
     release: ReleaseName
     previous: ReleaseName | None = None
-    date: str | None = None
+    date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None
     base: dict[str, Version] = Field(default_factory=dict)
     driver: str | None = None
     components: dict[str, Version | Promise] = Field(default_factory=dict)

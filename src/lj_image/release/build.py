@@ -213,7 +213,7 @@ def _run(prepared: Prepared, options: Options, workshop: Workshop, observer: Obs
     from lj_image.builders.docker.request import BuildRequest
 
     plan = prepared.plan
-    revision, created = revision_and_time(plan.release.folder)
+    revision, created = revision_and_time(plan.release.folder, plan.release.date)
     request = BuildRequest(
         context=prepared.context,
         tags=(prepared.tag,),

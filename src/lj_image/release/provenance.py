@@ -1,24 +1,28 @@
-"""Where and when a release's files come from: SOURCE_DATE_EPOCH, or the last commit that touched them."""
+"""Where and when a release comes from: SOURCE_DATE_EPOCH, the last commit that touched it, or its own date."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 
-def revision_and_time(folder: Path) -> tuple[str, str]:
+def revision_and_time(folder: Path, release_date: str | None = None) -> tuple[str, str]:
     """Return the revision of a folder and its time (RFC 3339, UTC).
 
     The revision is the last commit that touched the folder, with `-dirty` for changes that are not committed, or
-    `unknown` outside git. SOURCE_DATE_EPOCH (reproducible-builds.org) goes before the commit's time.
+    `unknown` outside git. SOURCE_DATE_EPOCH (reproducible-builds.org) goes before the commit's time; outside git, the
+    release's date (YYYY-MM-DD) stands for it, and without one the current time: nobody believes 1970.
     """
     revision, committed = _last_commit(folder)
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch and epoch.isdigit():
         return revision, _rfc3339(int(epoch))
-    return revision, _rfc3339(committed) if committed is not None else _rfc3339(0)
+    if committed is not None:
+        return revision, _rfc3339(committed)
+    return revision, f"{release_date}T00:00:00Z" if release_date else _rfc3339(int(time.time()))
 
 
 def _last_commit(folder: Path) -> tuple[str, int | None]:

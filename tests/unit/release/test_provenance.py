@@ -48,7 +48,8 @@ def test_source_date_epoch_goes_before_the_commit(folder: Path, monkeypatch: pyt
     assert revision_and_time(folder)[1] == "2025-01-01T00:00:00Z"
 
 
-def test_outside_git_nothing_is_invented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_git_the_release_date_stands_for_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert revision_and_time(tmp_path) == ("unknown", "1970-01-01T00:00:00Z")
+    assert revision_and_time(tmp_path, "2025-02-28") == ("unknown", "2025-02-28T00:00:00Z")
+    assert not revision_and_time(tmp_path)[1].startswith("1970")
