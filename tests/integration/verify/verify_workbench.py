@@ -30,6 +30,7 @@ ENV BASE_BUILD=7 LD_LIBRARY_PATH=/usr/lib
 
 GOOD = """
 FROM {base} AS installed
+LABEL {label}
 COPY *.whl /tmp/
 RUN PYTHONDONTWRITEBYTECODE=1 python3 -m pip install --root /out --no-index --no-deps --no-compile --no-cache-dir \
     --break-system-packages /tmp/*.whl
@@ -143,7 +144,8 @@ def workbench(
         "motd": b"welcome\n",
         "constraints.txt": plan.layers[-1].text.encode(),  # type: ignore[union-attr]
     }
-    image = build(engine, scratch.name("verify-good"), GOOD.format(base=base), files)
+    label = " ".join(f"{name}={value}" for name, value in scratch.labels.items())  # by which the stage is swept, too
+    image = build(engine, scratch.name("verify-good"), GOOD.format(base=base, label=label), files)
     subject = Subject(
         plan=plan,
         image_id=image,
