@@ -185,6 +185,7 @@ def _environment(folders: Iterable[Path]) -> Environment:
     )
     environment.filters["shell"] = _shell_quoted
     environment.filters["quoted"] = _quoted
+    environment.filters["literal"] = _literal
     environment.filters["json_list"] = _json_list
     return environment
 
@@ -196,9 +197,14 @@ def _shell_quoted(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a value of ENV or LABEL; `$` stays, since a value may build on the base's."""
+    """Quote a value of ENV; `$` stays, since a value may build on the base's."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _literal(text: str) -> str:
+    """Quote a value of LABEL, which people write as text: its `$` means no variable."""
+    return _quoted(text).replace("$", "\\$")
 
 
 def _json_list(items: Iterable[str]) -> str:

@@ -110,6 +110,18 @@ def test_a_mirror_changes_where_the_base_is_taken_from_and_not_its_name(config: 
     assert 'org.opencontainers.image.base.name="nvcr.io/nvidia/pytorch:25.01-py3"' in text
 
 
+def test_a_label_is_text_and_a_path_may_have_spaces(write_catalog: Callable[..., Catalog], config: Config) -> None:
+    described = EVERY_KIND.replace("title: Tiny", 'title: Tiny\ndescription: says "$HOME"', 1)
+    catalog = write_catalog(image=described.replace("path: /usr/share/tiny", "path: /usr/share/tiny one"))
+    (catalog.root / "tiny/rootfs").mkdir()
+    release = RELEASE + '  notes: "1"\n'
+    (catalog.root / "tiny/releases/25.02.yaml").write_text(release)
+    resolved = resolve(catalog, config, "25.02", variant="open")
+    text = render(plan(resolved, made_up_lock(resolved)), template_folders(CATALOG.root))
+    assert 'org.opencontainers.image.description="says \\"\\$HOME\\""' in text
+    assert 'COPY ["layers/notes/", "/usr/share/tiny one"]' in text
+
+
 def test_the_context_has_a_folder_for_each_layer(
     write_catalog: Callable[..., Catalog], config: Config, tmp_path: Path
 ) -> None:
