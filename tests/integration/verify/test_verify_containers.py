@@ -176,7 +176,9 @@ SHELLS = {
 def test_an_image_that_cannot_run_a_shell_is_an_error_with_a_way_out(
     engine: docker.APIClient, base_image: str, scratch: Scratch, spoiled: str
 ) -> None:
-    image = build(engine, scratch.name("verify-shell"), f"FROM {base_image}\n{SHELLS[spoiled]}\n")
+    image = build(
+        engine, scratch.name(f"verify-{spoiled.replace(' ', '-')}"), f"FROM {base_image}\n{SHELLS[spoiled]}\n"
+    )
     with pytest.raises(VerificationError, match=r"does not start|ends at once") as failure, running(engine, image):
         pass
     assert "docker run --rm --entrypoint sh" in (failure.value.hint or "")

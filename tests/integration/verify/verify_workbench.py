@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,8 +91,8 @@ class Workbench:
 @pytest.fixture(scope="session")
 def workbench(
     engine: docker.APIClient, base_image: str, scratch: Scratch, tmp_path_factory: pytest.TempPathFactory
-) -> Workbench:
-    """Build the base and the good image."""
+) -> Iterator[Workbench]:
+    """Build the base and the good image; the build's nameless stage is removed at the end."""
     if shutil.which("gcc") is None:
         pytest.skip("no gcc to compile libraries that say a version")
     folder = tmp_path_factory.mktemp("verify")
@@ -155,7 +156,9 @@ def workbench(
         tests=tests,
         archives={"vendor": archive, "kit": archive},
     )
-    return Workbench(engine, subject, scratch, folder / "cache")
+    yield Workbench(engine, subject, scratch, folder / "cache")
+    for stage in engine.images(filters={"label": label, "dangling": True}):
+        engine.remove_image(stage["Id"], force=True)
 
 
 VENDOR_PATH = ("LD_LIBRARY_PATH", "/opt/vendor/lib${LD_LIBRARY_PATH:+:${LD_LIBRARY_PATH}}")
