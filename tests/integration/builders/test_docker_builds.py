@@ -270,3 +270,4 @@ def test_an_observer_that_fails_stops_the_build_with_its_own_error(
         builder.build(api, request_for(sleeper.dockerfile, tag), Broken())
     assert eventually(lambda: not sleeper.runs(), 10)
     assert threading.active_count() == threads
+    assert eventually(lambda: not api.containers(all=True, filters={"ancestor": tiny_base}), 10)

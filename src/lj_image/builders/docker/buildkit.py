@@ -12,11 +12,11 @@ from typing import Any, Final
 import docker
 import requests
 
+from lj_image.builders.docker.answer import Answer
 from lj_image.builders.docker.cancellation import Cancellation
 from lj_image.builders.docker.engine import WIRE_ERRORS, engine_gone, refusal, translated
 from lj_image.builders.docker.events import Observer
 from lj_image.builders.docker.failures import build_failure
-from lj_image.builders.docker.json_stream import objects
 from lj_image.builders.docker.recorder import Recorder
 from lj_image.builders.docker.redact import redact
 from lj_image.builders.docker.request import BuildRequest
@@ -54,7 +54,7 @@ class _Build:
         self._dockerfile = DockerfileSteps(request.context.dockerfile)
         self._recorder = Recorder(observer, self._redact)
         self._trace = Trace(self._dockerfile, self._recorder)
-        self._response: requests.Response | None = None
+        self._answer: Answer | None = None
         self._ended = threading.Event()
 
     def run(self, cancellation: Cancellation) -> str:
@@ -81,11 +81,12 @@ class _Build:
     def _follow(self, session: Session, cancellation: Cancellation) -> dict[str, Any]:
         """Start the build, report what happens, and return the engine's last word."""
         answer: dict[str, Any] = {}
-        self._response = self._post(session)
-        if refused := refusal(self._response):
+        response = self._post(session)
+        if refused := refusal(response):
             raise build_failure(self._redact(refused), self._dockerfile, None)
+        self._answer = Answer(response)
         cancellation.check()
-        for message in objects(self._response):
+        for message in self._answer.objects():
             if message.get("id") == TRACE:
                 self._trace.feed(base64.b64decode(message["aux"]))
             elif message.get("id") == IMAGE or "error" in message:
@@ -95,15 +96,13 @@ class _Build:
 
     def _post(self, session: Session) -> requests.Response:
         with translated("the engine does not take the build"):
-            response = self._api.post(
+            return self._api.post(
                 transport.engine_url(self._api, "/build"),
                 params=list(self._parameters(session.id)),
                 headers={"Content-Type": "application/x-tar"},
                 stream=True,
                 timeout=None,
             )
-        transport.keep_alive(response)
-        return response
 
     def _parameters(self, session_id: str) -> Iterator[tuple[str, str]]:
         yield from (("version", "2"), ("session", session_id), ("buildid", self._id), ("remote", "client-session"))
@@ -131,8 +130,8 @@ class _Build:
             self._cancel()
             if self._ended.wait(CANCEL_WAIT_S):
                 return
-        if self._response is not None:
-            transport.disconnect(self._response)
+        if self._answer:
+            self._answer.disconnect()
 
     def _cancel(self) -> None:
         with suppress(*WIRE_ERRORS):  # an engine that is gone has stopped the build as well
@@ -140,6 +139,5 @@ class _Build:
 
     def _close(self) -> None:
         self._ended.set()
-        if self._response is not None:
-            transport.disconnect(self._response)
-            self._response.close()
+        if self._answer:
+            self._answer.close()

@@ -10,12 +10,12 @@ import docker.auth
 import requests
 from docker.errors import DockerException
 
+from lj_image.builders.docker.answer import Answer
 from lj_image.builders.docker.cancellation import Cancellation
 from lj_image.builders.docker.classic_log import ClassicLog
 from lj_image.builders.docker.engine import engine_gone, refusal, translated
 from lj_image.builders.docker.events import Observer, StepState
 from lj_image.builders.docker.failures import DOCKERFILE, build_failure
-from lj_image.builders.docker.json_stream import objects
 from lj_image.builders.docker.recorder import Recorder
 from lj_image.builders.docker.redact import redact
 from lj_image.builders.docker.request import BuildRequest
@@ -48,7 +48,7 @@ class _Build:
         self._dockerfile = DockerfileSteps(request.context.dockerfile)
         self._recorder = Recorder(observer, self._redact)
         self._log = ClassicLog(self._dockerfile, self._recorder)
-        self._response: requests.Response | None = None
+        self._answer: Answer | None = None
 
     def run(self, cancellation: Cancellation) -> str:
         self._refuse_what_needs_buildkit()
@@ -80,10 +80,12 @@ class _Build:
     def _follow(self, cancellation: Cancellation) -> dict[str, Any]:
         """Send the context, report what happens, and return the engine's last word."""
         answer: dict[str, Any] = {}
-        self._response = self._post(cancellation)
-        if refused := refusal(self._response):
+        response = self._post(cancellation)
+        if refused := refusal(response):
             raise build_failure(self._redact(refused), self._dockerfile, None)
-        for message in objects(self._response):
+        self._answer = Answer(response)
+        cancellation.check()
+        for message in self._answer.objects():
             self._log.feed(message)
             if "error" in message or "ID" in (message.get("aux") or {}):
                 answer = message
@@ -94,7 +96,7 @@ class _Build:
         parameters = (("version", "1"), ("rm", "1"), ("forcerm", "1"), *self._request.parameters())
         headers = {"Content-Type": "application/x-tar", "X-Registry-Config": _registry_logins()}
         with translated("the engine does not take the build"):
-            response = self._api.post(
+            return self._api.post(
                 transport.engine_url(self._api, "/build"),
                 params=parameters,
                 headers=headers,
@@ -102,8 +104,6 @@ class _Build:
                 stream=True,
                 timeout=None,
             )
-        transport.keep_alive(response)
-        return response
 
     def _tar(self, cancellation: Cancellation) -> Iterator[bytes]:
         entries = without_ignored(context_tree(self._request.context))
@@ -124,14 +124,12 @@ class _Build:
         return redact(text, self._request.redact)
 
     def _disconnect(self) -> None:
-        """Cut the connection: the engine takes that as the wish to stop."""
-        if self._response is not None:
-            transport.disconnect(self._response)
+        if self._answer:
+            self._answer.disconnect()
 
     def _close(self) -> None:
-        self._disconnect()
-        if self._response is not None:
-            self._response.close()
+        if self._answer:
+            self._answer.close()
 
 
 def without_ignored(entries: Tree) -> Iterator[Entry]:

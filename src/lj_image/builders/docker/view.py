@@ -149,7 +149,7 @@ class LiveView:
 
     def warning(self, warning: BuildWarning) -> None:
         """Let the advice scroll by."""
-        self._console.print(f"! {_advice(warning)}", style="yellow", markup=False, highlight=False)
+        self._print(f"! {_advice(warning)}", "yellow")
 
     def _end(self, step: Step) -> None:
         self._transfers.pop(step.id, None)
@@ -157,8 +157,12 @@ class LiveView:
         if _worth_showing(step) and step.id not in self._ended:
             self._ended.add(step.id)
             mark, style = MARKS[step.state]
-            text = f"{mark} {_clean(step.title)}{_cost(step)}"
-            self._console.print(text, style=style, markup=False, highlight=False)
+            self._print(f"{mark} {_clean(step.title)}{_cost(step)}", style)
+
+    def _print(self, text: str, style: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(text, style=style))  # a style given to print would also paint what is live
 
     def _draw(self) -> Group:
         from rich.console import Group
