@@ -158,11 +158,16 @@ def explanation(check: Check) -> str:
 
 
 def plain_lines(report: VerifyReport, *, all_checks: bool = True) -> tuple[str, ...]:
-    """Return the table as lines, for CI logs; `all_checks=False` leaves out what passed."""
-    shown = [check for check in report.checks if all_checks or check.outcome != "passed"]
+    """Return the table as lines, for CI logs; without `all_checks`, components and what did not pass."""
+    shown = [check for check in report.checks if all_checks or _matters(check)]
     width = max((len(check.name) for check in shown), default=0)
     lines = (f"{_MARKS[check.outcome][0]:<10}  {check.name:<{width}}  {_indented(check, width)}" for check in shown)
     return (*(line.rstrip() for line in lines), report.summary())
+
+
+def _matters(check: Check) -> bool:
+    """Say whether a person wants to see it: the versions inside are the answer, everything else only if it is wrong."""
+    return check.outcome != "passed" or check.name.startswith("component[")
 
 
 def _indented(check: Check, width: int) -> str:
@@ -180,7 +185,7 @@ def show(report: VerifyReport, console: Console, *, all_checks: bool = True) -> 
 
     table = Table("", "check", "found", box=None, pad_edge=False, show_header=False)
     for check in report.checks:
-        if all_checks or check.outcome != "passed":
+        if all_checks or _matters(check):
             mark, style = _MARKS[check.outcome]
             table.add_row(Text(mark, style=style), Text(check.name), Text(explanation(check)))
     console.print(table)

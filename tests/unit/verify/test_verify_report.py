@@ -34,13 +34,19 @@ def test_found_versions_are_those_of_components() -> None:
 
 
 def test_lines_name_expected_and_found() -> None:
-    lines = plain_lines(REPORT, all_checks=False)
-    assert "component[cudnn]" not in "\n".join(lines)
-    assert lines[0].split() == (
+    cudnn, nccl, perf, *rest = plain_lines(REPORT, all_checks=False)
+    assert cudnn.split() == ["ok", "component[cudnn]", "9.7.0"]
+    assert nccl.split() == (
         ["FAILED", "component[nccl]", "expected", "2.23.4.11,", "found", "2.25.1;", "in", "/usr/lib/libnccl.so.2"]
     )
-    assert lines[1].startswith("not probed")
-    assert lines[-1] == "NOT verified: 1 passed, 2 failed, 1 skipped, 1 not probed in 2.5 s"
+    assert perf.startswith("not probed")
+    assert rest[-1] == "NOT verified: 1 passed, 2 failed, 1 skipped, 1 not probed in 2.5 s"
+
+
+def test_what_passed_is_shown_only_when_all_is_asked_for() -> None:
+    report = VerifyReport("sha256:1", (Check("env[A]", None, "passed", "1", "1"), CHECKS[0]))
+    assert [line.split()[1] for line in plain_lines(report, all_checks=False)[:-1]] == ["component[cudnn]"]
+    assert [line.split()[1] for line in plain_lines(report)[:-1]] == ["env[A]", "component[cudnn]"]
 
 
 def test_a_terminal_gets_a_table_with_the_same_words() -> None:
