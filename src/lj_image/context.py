@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,13 +51,19 @@ def _place(file: ContextFile, target: Path) -> None:
     if isinstance(file.source, bytes):
         partial.write_bytes(file.source)
         partial.chmod(file.mode)
-    else:
-        _link_or_copy(file.source, partial)
+    elif not _linked(file, partial):
+        shutil.copyfile(file.source, partial)
+        partial.chmod(file.mode)
     partial.replace(target)
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
+def _linked(file: ContextFile, target: Path) -> bool:
+    """Link the file if it has the right mode, which a link shares, and the file system allows it."""
+    assert isinstance(file.source, Path)
+    if stat.S_IMODE(file.source.stat().st_mode) != file.mode:
+        return False
     try:
-        os.link(source, target)
+        os.link(file.source, target)
     except OSError:  # another file system, or one without hard links
-        shutil.copyfile(source, target)
+        return False
+    return True

@@ -85,7 +85,7 @@ def engine_error(error: BaseException, what: str = "") -> EngineError:
             case FileNotFoundError() | ConnectionError():
                 return EngineError(
                     f"{what or 'no engine answers'} at {host()}",
-                    hint="start the engine or set DOCKER_HOST; --builder oci builds without one",
+                    hint="start the engine, or set DOCKER_HOST",
                 )
             case ssl.SSLError() | TLSParameterError():
                 reason = cause.msg if isinstance(cause, TLSParameterError) else cause
