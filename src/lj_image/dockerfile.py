@@ -36,6 +36,8 @@ Form = Literal["mounts", "staged"]
 
 CONTEXT_MOUNT: Final = "/tmp/lj-image"
 """Where a step sees its files; a mount, so nothing of it stays in a layer."""
+STORE_MODE: Final = 0o444
+"""Of files in the artifact store, which a written context links."""
 STAGED_ROOT: Final = "/tmp/lj-image-root"
 """Where a stage of the staged form installs to."""
 
@@ -137,10 +139,10 @@ def _files(step: Step, file_of: Callable[[Artifact], tuple[str, str, Path]]) -> 
         case PipLayer():
             pinned = [(item, *file_of(item.artifact)) for item in step.layer.distributions]
             yield ContextFile(f"{step.folder}/requirements.txt", _requirements(pinned).encode())
-            yield from (ContextFile(f"{step.folder}/{name}", path) for _, name, _, path in pinned)
+            yield from (ContextFile(f"{step.folder}/{name}", path, STORE_MODE) for _, name, _, path in pinned)
         case ArchiveLayer():
             name, _, path = file_of(step.layer.archive.artifact)
-            yield ContextFile(f"{step.folder}/{name}", path)
+            yield ContextFile(f"{step.folder}/{name}", path, STORE_MODE)
         case FilesLayer():
             tree = step.layer.source.tree
             for path in tree_files(tree):

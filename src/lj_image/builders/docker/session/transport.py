@@ -103,4 +103,4 @@ def _read_ahead(reader: Any) -> bytes:
 def _way_out(response: BaseHTTPResponse) -> str | None:
     if response.status != requests.codes.not_found:
         return None
-    return "this engine no longer offers POST /session; build with --builder docker-classic or --builder oci"
+    return "this engine no longer offers POST /session; build with --builder docker-classic"
