@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -90,11 +89,6 @@ def to_json(report: VerifyReport) -> dict[str, Any]:
         "found": dict(report.found),
         "checks": [asdict(check) | {"seconds": round(check.seconds, 4)} for check in report.checks],
     }
-
-
-def to_json_text(report: VerifyReport) -> str:
-    """Return the report as a JSON document."""
-    return json.dumps(to_json(report), indent=2) + "\n"
 
 
 def to_junit(report: VerifyReport, *, suite: str) -> str:
