@@ -27,9 +27,12 @@ class Project:
     """Everything that any command has printed."""
 
     @classmethod
-    def create(cls, folder: Path, images: Path) -> Project:
-        """Copy `images` into a new folder."""
-        shutil.copytree(images, folder / "images", ignore=shutil.ignore_patterns("__pycache__", "locks"))
+    def create(cls, folder: Path, *families: Path) -> Project:
+        """Copy image folders, without their locks, into a new folder."""
+        for family in families:
+            shutil.copytree(
+                family, folder / "images" / family.name, ignore=shutil.ignore_patterns("__pycache__", "locks")
+            )
         (folder / "home").mkdir()
         return cls(folder)
 
@@ -73,6 +76,15 @@ class Project:
             errors="replace",
         )
 
+    def keep(self, tar_of_base: Path) -> None:
+        """Put a root file system that exists already into the cache, so that no test makes it again."""
+        target = self.cache / "bases" / tar_of_base.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.hardlink_to(tar_of_base)
+        except OSError:  # another file system
+            shutil.copyfile(tar_of_base, target)
+
     def finish(self, process: subprocess.Popen[str], timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
         """Wait for a command and keep what it said."""
         try:
@@ -80,7 +92,7 @@ class Project:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            raise AssertionError(f"{process.args} does not end; so far:\n{out}\n{err}") from None
+            raise AssertionError(f"{process.args!r} does not end; so far:\n{out}\n{err}") from None
         self.said += [out, err]
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import docker
 import pytest
 from docker.errors import APIError
 from e2e_outside import Outside
 
-from standins import base, vendor
+from standins import base, small, vendor
 from standins.registries import Registry, running
+from unit.lock.loopback import Loopback
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,34 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def packages() -> Iterator[Loopback]:
+    """Return the index of the small families."""
+    index = small.index()
+    with vendor.served(index):
+        yield index
+
+
+@pytest.fixture(scope="session")
+def kits() -> Iterator[Loopback]:
+    """Return the archive server of the small families."""
+    server = small.kits()
+    with vendor.served(server):
+        yield server
+
+
 @pytest.fixture
-def images() -> Path:
-    """Return the project's own catalog."""
-    return Path(__file__).parents[3] / "images"
+def remove_images(engine: docker.APIClient) -> Iterator[Callable[[str], None]]:
+    """Return a function to name repositories whose images are removed after the test."""
+    repositories: list[str] = []
+    yield repositories.append
+    sweep(engine, *repositories)
+
+
+def sweep(engine: docker.APIClient, *repositories: str) -> None:
+    """Remove every tag of some repositories from the engine."""
+    for image in engine.images():
+        for name in image["RepoTags"] or ():
+            if name.rpartition(":")[0] in repositories:
+                with suppress(APIError):
+                    engine.remove_image(name, force=True)

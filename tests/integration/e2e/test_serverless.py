@@ -31,6 +31,7 @@ from standins.wheels import module, wheel
 
 pytestmark = [pytest.mark.engine, pytest.mark.registry]
 
+IMAGES = Path(__file__).parents[3] / "images"
 IMAGE, TAG = "training-nv-pytorch", "25.02-serverless"
 PUBLIC_HOST = "egslingjun-registry.cn-wulanchabu.cr.aliyuncs.com"
 VPC_HOST = "acs-registry-vpc.{region}.cr.aliyuncs.com"
@@ -74,7 +75,7 @@ def released(
 ) -> Iterator[Released]:
     """Go the whole way with each builder."""
     builder = str(request.param)
-    project = Project.create(tmp_path_factory.mktemp("project"), Path(__file__).parents[3] / "images")
+    project = Project.create(tmp_path_factory.mktemp("project"), IMAGES / IMAGE, IMAGES / "base-os")
     project.env["VENDOR_PASSWORD"] = vendor.PASSWORD
     place = f"{own_registry.address}/{builder}"
     project.configure(
