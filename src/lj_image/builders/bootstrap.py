@@ -6,6 +6,7 @@ taken as it is: the tar is sorted, its times clamped, its owners numeric, and wh
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 import hashlib
 import io
@@ -207,7 +208,7 @@ def _in_order(source: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, tarfil
         if not (member.islnk() or member.isreg()):
             yield member, None
         elif holder == path:
-            yield _named(members[content], path), members[content]
+            yield _with(members[content], name=str(path)), members[content]
         else:
             yield _link(members[content], path, holder), None
 
@@ -226,23 +227,23 @@ def _is_litter(path: PurePosixPath, member: tarfile.TarInfo) -> bool:
     )
 
 
-def _named(member: tarfile.TarInfo, path: PurePosixPath) -> tarfile.TarInfo:
-    return member.replace(name=str(path), deep=False)
+def _with(member: tarfile.TarInfo, **fields: Any) -> tarfile.TarInfo:
+    """Return a changed copy; `TarInfo.replace` came with Python 3.11.4, after Debian 12."""
+    changed = copy.copy(member)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
 
 
 def _link(content: tarfile.TarInfo, path: PurePosixPath, target: PurePosixPath) -> tarfile.TarInfo:
-    link = content.replace(name=str(path), linkname=str(target), deep=False)
-    link.type, link.size = tarfile.LNKTYPE, 0
-    return link
+    return _with(content, name=str(path), linkname=str(target), type=tarfile.LNKTYPE, size=0)
 
 
 def _without_circumstances(member: tarfile.TarInfo, epoch: int) -> tarfile.TarInfo:
-    tidy = member.replace(
-        name=str(_path(member.name)), mtime=min(int(member.mtime), epoch), uname="", gname="", deep=False
-    )
     # Of the extended headers only attributes are content (file capabilities); the rest repeats other fields.
-    tidy.pax_headers = {key: value for key, value in member.pax_headers.items() if key.startswith("SCHILY.xattr.")}
-    return tidy
+    attributes = {key: value for key, value in member.pax_headers.items() if key.startswith("SCHILY.xattr.")}
+    mtime = min(int(member.mtime), epoch)
+    return _with(member, name=str(_path(member.name)), mtime=mtime, uname="", gname="", pax_headers=attributes)
 
 
 def _image_config(recipe: BootstrapRecipe, layer: str) -> dict[str, Any]:
