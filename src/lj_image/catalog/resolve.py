@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry
 from lj_image.catalog.names import normalised
+from lj_image.catalog.promises import Promised, promises, with_overrides
 from lj_image.catalog.release import (
     AptSource,
     ArchiveSource,
@@ -30,18 +30,10 @@ from lj_image.catalog.release import (
 from lj_image.catalog.variants import choose_variant
 from lj_image.catalog.versions import fill
 from lj_image.config import Config
-from lj_image.errors import Location, ManifestError, UsageError
+from lj_image.errors import ManifestError
 from lj_image.suggest import did_you_mean
 
 GIB = 1024**3
-
-
-@dataclass(frozen=True, slots=True)
-class Promised:
-    """One component's promise and where it was written."""
-
-    promise: schema.Promise
-    location: Location
 
 
 def resolve(
@@ -79,7 +71,7 @@ def resolve_variant(
     """Resolve one variant of a release; `chain` ends with the release itself."""
     own, entry = chain[-1].file, family.file.variants[variant]
     _refuse_unavailable(chain[-1], variant)
-    promised = _with_overrides(family, promises(family, chain, variant), overridden)
+    promised = with_overrides(family, promises(family, chain, variant), overridden)
     components = tuple(_components(family, variant, platform, promised))
     versions = {name: item.promise.version for name, item in promised.items()}
     values = {"release": own.release, "date": (own.date or "").replace("-", ""), "variant": variant} | versions
@@ -108,66 +100,6 @@ def resolve_variant(
         overridden=dict(overridden),
         size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
     )
-
-
-def promises(family: Family, chain: tuple[ReleaseEntry, ...], variant: str | None = None) -> dict[str, Promised]:
-    """Return canonical id -> promise, inherited along the chain, with the variant's own ones added."""
-    merged: dict[str, Promised] = {}
-    for entry in chain:
-        merged.update(_promises_at(family, entry, ("components",), entry.file.components))
-        if variant is not None and (own := entry.file.variants.get(variant)) is not None:
-            merged.update(_promises_at(family, entry, ("variants", variant, "components"), own.components))
-        for position, name in enumerate(entry.file.unlisted):
-            place = entry.document.place_of(("unlisted", position))
-            merged.pop(canonical_id(family, name, place), None)
-    return merged
-
-
-def canonical_id(family: Family, name: str, location: Location | None = None) -> str:
-    """Return the id of a component that may be spelled otherwise; raises ManifestError for an unknown one."""
-    if name in family.file.components:
-        return name
-    for component_id, entry in family.file.components.items():
-        if name in entry.aliases:
-            return component_id
-    known = (*family.file.components, *(alias for entry in family.file.components.values() for alias in entry.aliases))
-    raise ManifestError(
-        f"unknown component {name!r}", hint=did_you_mean(name, known, noun="components"), location=location
-    )
-
-
-def _promises_at(
-    family: Family, entry: ReleaseEntry, path: tuple[str, ...], components: Mapping[str, str | schema.Promise]
-) -> Iterator[tuple[str, Promised]]:
-    seen: dict[str, str] = {}
-    for name, promise in components.items():
-        place = entry.document.key_places[*path, name]
-        component_id = canonical_id(family, name, place)
-        if component_id in seen:
-            raise ManifestError(
-                f"{name!r} and {seen[component_id]!r} are the same component",
-                hint="keep one of the two lines",
-                location=place,
-            )
-        seen[component_id] = name
-        whole = schema.Promise(version=promise) if isinstance(promise, str) else promise
-        yield component_id, Promised(whole, place)
-
-
-def _with_overrides(
-    family: Family, promised: dict[str, Promised], overridden: Mapping[str, str]
-) -> dict[str, Promised]:
-    changed = dict(promised)
-    for name, version in overridden.items():
-        component_id = canonical_id(family, name)
-        if component_id not in promised:
-            raise UsageError(
-                f"--set {name}: the release has no such component",
-                hint=did_you_mean(name, promised, noun="components"),
-            )
-        old = promised[component_id]
-        changed[component_id] = Promised(old.promise.model_copy(update={"version": version}), old.location)
-    return changed
 
 
 def _components(

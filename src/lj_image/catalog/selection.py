@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.promises import promises
 from lj_image.catalog.release import Platform, Release
-from lj_image.catalog.resolve import promises, resolve_variant
+from lj_image.catalog.resolve import resolve_variant
 from lj_image.catalog.variants import why_not
 from lj_image.config import Config
 

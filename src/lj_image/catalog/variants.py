@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Family, ReleaseEntry
+from lj_image.catalog.promises import Promised
 from lj_image.config import Config
 from lj_image.errors import ManifestError, UsageError
 from lj_image.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from lj_image.catalog.resolve import Promised
 
 DEFAULT_INDEX = "pypi"
 
