@@ -38,24 +38,26 @@ def command(
     from lj_image.cli.workshop import workshop
     from lj_image.release.proof import prove
 
-    api = engine.connect()
-    plan, image_id = _find(app, api, subject, variant)
+    if subject is not None and (":" in subject or subject.startswith("sha256")):
+        api = engine.connect()
+        plan, image_id = _claimed(app, api, subject)
+    else:
+        plan, image_id = _recorded(app, subject, variant)  # what is wrong in a file needs no engine to be told
+        api = engine.connect()
     report, _ = prove(plan, image_id, workshop(app, plan.release, api), junit=junit)
     _show(app, report, as_json, all_checks)
     return 0 if report.passed else 1
 
 
-def _find(app: App, api: docker.APIClient, subject: str | None, variant: str | None) -> tuple[Plan, str]:
-    """Return the plan that the image must keep, and the image."""
+def _recorded(app: App, name: str | None, variant: str | None) -> tuple[Plan, str]:
+    """Return the plan of a release, and the image that its record names; without a name, of the one built last."""
     from lj_image.cli.last import last_built
     from lj_image.release.proof import built_image
     from lj_image.release.record import Records
 
-    if subject is None:
-        subject, variant = last_built(app)
-    if ":" in subject or subject.startswith("sha256"):
-        return _claimed(app, api, subject)
-    release = app.release(subject, variant)
+    if name is None:
+        name, variant = last_built(app)
+    release = app.release(name, variant)
     plan = app.plan(release)
     return plan, built_image(Records(app.config.cache_dir, release.image).read(plan.key), plan.key)
 
