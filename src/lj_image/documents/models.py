@@ -87,7 +87,7 @@ def _finding(item: dict[str, Any], document: Document, model: type[BaseModel]) -
         return _unquoted(name, document.texts[path], item["input"], location)
     if kind == "string_pattern_mismatch":
         return ManifestError(
-            f"{name}: {item['input']!r} is not written as it should be",
+            f"{name}: {_masked(item['input'])!r} is not written as it should be",
             hint=_pattern_hint(path, context["pattern"]),
             location=location,
         )
@@ -103,6 +103,11 @@ def _finding(item: dict[str, Any], document: Document, model: type[BaseModel]) -
     expected = _TYPE_NAMES.get(kind)
     message = f"found {item['input']!r}, expected {expected}" if expected else item["msg"]
     return ManifestError(f"{name}: {message}", location=location)
+
+
+def _masked(text: str) -> str:
+    """Hide what stands before the host of an address: it is refused there, and must not end in a log either."""
+    return re.sub(r"(?<=://)[^/\s]*@", "***@", text)
 
 
 def _unquoted(name: str, text: str, value: Any, location: Location) -> ManifestError:
