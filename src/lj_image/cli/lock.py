@@ -10,7 +10,10 @@ from lj_image.cli.app import App
 from lj_image.errors import LockError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lj_image.catalog.release import Release
+    from lj_image.lock.lock import Lock
 
 
 @click.command("lock")
@@ -76,13 +79,26 @@ def _check(app: App, releases: list[Release]) -> int:
 
 
 def _lock(app: App, release: Release, upgrades: tuple[str, ...]) -> None:
-    from lj_image.lock.lockfile import lock_path, read_lock, write_lock
+    from lj_image.lock.lockfile import lock_path, write_lock
     from lj_image.lock.progress import progress_for
     from lj_image.lock.resolve import resolve
 
     path = lock_path(release)
-    previous = read_lock(path) if path.exists() else None
+    previous = _previous(app, path)
     found = resolve(release, app.config, previous=previous, upgrade=upgrades, progress=progress_for())
     write_lock(found, path)
     size_mib = sum(item.size_bytes for item in found.artifacts()) / 1024**2
     app.print(f"{path}: {len(found.artifacts())} files, {size_mib:,.1f} MiB")
+
+
+def _previous(app: App, path: Path) -> Lock | None:
+    """Return the lock to keep versions of; none where there is none that can be believed."""
+    from lj_image.lock.lockfile import read_lock
+
+    if not path.exists():
+        return None
+    try:
+        return read_lock(path)
+    except LockError as error:  # every other command sends the user here, so here it must end
+        app.say(f"{path}: {error.message}; resolving anew")
+        return None
