@@ -74,3 +74,17 @@ def test_a_second_load_sends_nothing_and_finds_the_same_image(
     image_id = load(engine, BASE_RECIPE, base_rootfs)
     found: dict[str, str] = engine.inspect_image(base_image)  # type: ignore[no-untyped-call]
     assert (found["Id"], found["Created"]) == (image_id, "2025-01-01T00:00:00Z")
+
+
+@pytest.mark.engine
+def test_a_command_sent_into_a_running_container_runs_inside_of_it(
+    engine: docker.APIClient, scratch: Scratch, base_image: str
+) -> None:
+    """On an engine started in the wrong kind of root it would run on the host, as root."""
+    container = engine.create_container(
+        base_image, ["sh", "-c", "touch /inside; sleep 60"], labels=scratch.labels, network_disabled=True
+    )["Id"]
+    engine.start(container)
+    command = engine.exec_create(container, ["sh", "-c", "sleep 1; ls /inside"])
+    assert engine.exec_start(command["Id"]) == b"/inside\n"
+    engine.remove_container(container, force=True)
