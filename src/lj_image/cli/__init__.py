@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from typing import Any, Final
@@ -29,6 +30,9 @@ COMMANDS: Final = {
     "refs": "Print the references of a release, and nothing else.",
     "base": "Ask a base image for its Python, platform and packages.",
 }
+
+
+_OF_THE_DISK: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM))
 
 
 class LazyGroup(click.Group):
@@ -98,7 +102,21 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:  # `lj-image list | head`
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK:
+            raise
+        return _report(_disk_error(error), "--debug" in arguments)
     return result if isinstance(result, int) else 0
+
+
+def _disk_error(error: OSError) -> LjImageError:
+    """Say what a disk refuses, where nobody nearer to it did; most likely the cache is read-only, or full."""
+    translated = LjImageError(
+        f"{error.strerror}: {error.filename or 'a file of ours'}",
+        hint="make room or make it writable; another cache: `cache:` in the config, or LJ_IMAGE_CACHE",
+    )
+    translated.__cause__ = error
+    return translated
 
 
 def _report(error: LjImageError, debug: bool) -> int:
