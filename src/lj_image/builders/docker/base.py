@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,16 @@ def _described(api: docker.APIClient, reference: str) -> BaseImage:
     found = _inspect(api, reference)
     if found is None:
         raise EngineError(f"the engine took the base {reference} but does not show it")
-    digests = [item.partition("@")[2] for item in found.get("RepoDigests") or ()]
-    return BaseImage(reference, found["Id"], digests[0] if digests else found["Id"], int(found["Size"]))
+    digest = _digest_at(reference, found.get("RepoDigests") or ()) or found["Id"]
+    return BaseImage(reference, found["Id"], digest, int(found["Size"]))
+
+
+def _digest_at(reference: str, digests: Iterable[str]) -> str | None:
+    """Return the digest that the image has at its own registry: elsewhere, another compression has another one."""
+    by_name = dict(item.split("@", 1) for item in digests)
+    name = reference.partition("@")[0]
+    repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
+    return by_name.get(repository) or next(iter(by_name.values()), None)
 
 
 def _inspect(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
