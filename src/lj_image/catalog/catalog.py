@@ -79,12 +79,16 @@ class Family:
             entries.insert(0, self.release(previous))
         return tuple(entries)
 
+    def facts_path(self, name: str) -> Path:
+        """Return where what is known of a base is written."""
+        return self.folder / "bases" / f"{name}.yaml"
+
     def base_facts(self, name: str) -> tuple[BaseFile, Path]:
         """Read what is known of a base."""
         from lj_image.catalog.schema import BaseFile
         from lj_image.documents.models import read_model
 
-        path = self.folder / "bases" / f"{name}.yaml"
+        path = self.facts_path(name)
         if not path.exists():
             raise ManifestError(
                 f"nothing is known of the base {name}: {shown(path)} does not exist",

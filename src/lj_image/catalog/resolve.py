@@ -45,18 +45,28 @@ def resolve(
     platform: Platform | None = None,
     overridden: Mapping[str, str] | None = None,
     only_configured: bool = True,
+    base_known: bool = True,
 ) -> Release:
     """Resolve a release written as `25.02` or `image/25.02`, for one variant and platform.
 
     `overridden` holds versions to try without editing, by component. When no variant is named, the first one whose
-    sources the config has is taken; with `only_configured=False`, the first one that exists. Raises ManifestError
-    and UsageError.
+    sources the config has is taken; with `only_configured=False`, the first one that exists. `base_known=False` is for
+    whoever asks the base: its facts need not exist, and are not read. Raises ManifestError and UsageError.
     """
     family, name = catalog.find(release)
     chain = family.chain(name)
     promised = promises(family, chain)
     chosen = choose_variant(family, chain[-1], promised, variant, config, only_configured=only_configured)
-    return resolve_variant(catalog, family, chain, chosen.name, chosen.reason, platform or Platform(), overridden or {})
+    return resolve_variant(
+        catalog,
+        family,
+        chain,
+        chosen.name,
+        chosen.reason,
+        platform or Platform(),
+        overridden or {},
+        base_known=base_known,
+    )
 
 
 def resolve_variant(
@@ -67,6 +77,8 @@ def resolve_variant(
     reason: str,
     platform: Platform,
     overridden: Mapping[str, str],
+    *,
+    base_known: bool = True,
 ) -> Release:
     """Resolve one variant of a release; `chain` ends with the release itself."""
     own, entry = chain[-1].file, family.file.variants[variant]
@@ -85,7 +97,7 @@ def resolve_variant(
         variant_reason=reason,
         tag=fill(entry.tag, values, location=family.document.place_of(("variants", variant, "tag"))),
         platform=platform,
-        base=_base(catalog, family, chain, variant, platform),
+        base=_base(catalog, family, chain, variant, platform, known=base_known),
         components=components,
         protected=tuple(normalised(item) for item in entry.protected),
         expected_complaints=_complaints(chain, variant),
@@ -199,7 +211,15 @@ def _refuse_unavailable(entry: ReleaseEntry, variant: str) -> None:
         )
 
 
-def _base(catalog: Catalog, family: Family, chain: tuple[ReleaseEntry, ...], variant: str, platform: Platform) -> Base:
+def _base(
+    catalog: Catalog,
+    family: Family,
+    chain: tuple[ReleaseEntry, ...],
+    variant: str,
+    platform: Platform,
+    *,
+    known: bool,
+) -> Base:
     entry = family.file.variants[variant].base
     place = family.document.place_of(("variants", variant, "base"))
     if (entry.reference is None) == (entry.image is None):
@@ -209,7 +229,8 @@ def _base(catalog: Catalog, family: Family, chain: tuple[ReleaseEntry, ...], var
     values: dict[str, str] = {}
     for item in chain:
         values.update(item.file.base)
-    facts = _facts(family, fill(entry.facts, values, location=place))
+    name = fill(entry.facts, values, location=place)
+    facts = _facts(family, name) if known else _no_facts(family, name)
     if entry.reference is not None:
         return Base(fill(entry.reference, values, location=place), None, facts)
     bootstrap = catalog.bootstrap(str(entry.image), place)
@@ -246,6 +267,10 @@ def _facts(family: Family, name: str) -> BaseFacts:
         file=str(path),
         digest=file.digest,
     )
+
+
+def _no_facts(family: Family, name: str) -> BaseFacts:
+    return BaseFacts(name, "", "", "", {}, {}, False, str(family.facts_path(name)))
 
 
 def _complaints(chain: tuple[ReleaseEntry, ...], variant: str) -> dict[str, tuple[str, ...]]:

@@ -58,6 +58,7 @@ class App:
         platform: str | None = None,
         overridden: Mapping[str, str] | None = None,
         only_configured: bool = True,
+        base_known: bool = True,
     ) -> Release:
         """Resolve a release of the catalog; see `catalog.resolve.resolve`."""
         from lj_image.catalog.release import Platform
@@ -71,6 +72,7 @@ class App:
             platform=Platform.parse(platform) if platform else None,
             overridden=overridden,
             only_configured=only_configured,
+            base_known=base_known,
         )
 
     def lock(self, release: Release) -> Lock:

@@ -26,7 +26,8 @@ def command(app: App, release: str, variant: str | None, only_print: bool) -> No
     from lj_image.builders.docker.base import ensure_base
     from lj_image.builders.docker.base_facts import ask_base, facts_yaml
 
-    resolved = app.release(release, variant, only_configured=False)
+    # By its tag: what was known of it, its digest included, is what is asked for anew.
+    resolved = app.release(release, variant, only_configured=False, base_known=False)
     api = engine.connect()
     image = ensure_base(api, resolved.base, app.config, log=app.say)
     facts = ask_base(api, image.reference)
@@ -41,6 +42,7 @@ def command(app: App, release: str, variant: str | None, only_print: bool) -> No
         click.echo(text, nl=False)
         return
     path = Path(resolved.base.facts.file)
+    path.parent.mkdir(exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text)
     partial.replace(path)

@@ -230,3 +230,15 @@ def test_without_an_engine_the_address_and_the_way_out_are_told(
     said = capsys.readouterr().err
     assert "no-engine.sock" in said
     assert "start the engine, or set DOCKER_HOST" in said
+
+
+def test_an_unknown_base_can_be_asked_as_its_message_says(
+    write_catalog: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = write_catalog()
+    (catalog.root / "tiny/bases/base.yaml").unlink()
+    images = ["--images", str(catalog.root)]
+    assert run([*images, "plan", "25.02", "--variant", "open"]) == 2
+    assert "lj-image base RELEASE --variant VARIANT" in capsys.readouterr().err
+    assert run([*images, "base", "25.02", "--variant", "open"]) == 1
+    assert "no engine answers" in capsys.readouterr().err  # so it came as far as asking
