@@ -106,7 +106,7 @@ def _build(
     config: Config,
     env: Mapping[str, str],
 ) -> Artifact:
-    settings = _settings(config, item.artifact.file)
+    settings = _settings(config)
     variables = _variables(env)
     room = f"/tmp/{ROOM}"
     command = ["-m", "pip", "wheel", "--no-deps", "--wheel-dir", f"{room}/out", f"{room}/{item.artifact.file}"]
@@ -152,7 +152,7 @@ def _variables(env: Mapping[str, str]) -> dict[str, str]:
     return {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "PYTHONHASHSEED": "0", **proxies, **pip, **env}
 
 
-def _settings(config: Config, source_file: str) -> dict[str, bytes | Path]:
+def _settings(config: Config) -> dict[str, bytes | Path]:
     """Return pip's settings as files: indexes with their passwords, and the certificates to trust."""
     from lj_image.lock.index import index_addresses  # late: the HTTP client is not needed for a wheel that is there
 
