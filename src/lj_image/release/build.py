@@ -97,8 +97,10 @@ def build(plan: Plan, options: Options, workshop: Workshop, observe: Callable[[]
     except Timeout:
         workshop.say(f"another build of {plan.release.key} is running; waiting for it")
         lock.acquire()
-    with lock:
+    try:
         return _build_alone(plan, options, workshop, observe)
+    finally:
+        lock.release()  # not `with lock`: that would take it a second time, and give back only one of the two
 
 
 def _build_alone(plan: Plan, options: Options, workshop: Workshop, observe: Callable[[], Any]) -> tuple[Built, bool]:
