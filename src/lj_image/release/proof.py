@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lj_image.builders.docker.base import ensure_base
 from lj_image.builders.docker.engine import translated
+from lj_image.config import Source
 from lj_image.dockerfile import labels
-from lj_image.errors import UsageError, VerificationError
+from lj_image.errors import ManifestError, UsageError, VerificationError
 from lj_image.lock.lock import LockedArchive
 from lj_image.plan import ArchiveLayer, Plan
 from lj_image.release.build import Workshop, build_secrets
@@ -92,9 +93,18 @@ def subject_of(plan: Plan, image_id: str, workshop: Workshop) -> Subject:
 def _needles(plan: Plan, workshop: Workshop) -> tuple[bytes, ...]:
     """Return every secret that the build could have let into the image."""
     sources = (*workshop.config.values.indexes.values(), *workshop.config.values.archives.values())
-    passwords = (source.password() for source in sources if source.username)
+    passwords = [_password(source, workshop) for source in sources if source.username]
     secrets = (value for name, value in build_secrets(plan, workshop.config).items() if name != "ca_bundle")
     return tuple({*(item.encode() for item in passwords if item), *(item.strip() for item in secrets)})
+
+
+def _password(source: Source, workshop: Workshop) -> str | None:
+    """Return a password to look for; a machine that only verifies need not have it, and is told so."""
+    try:
+        return source.password()
+    except ManifestError as error:
+        workshop.say(f"not looked for in the image: the password for {source.url} ({error.message})")
+        return None
 
 
 def _tests(plan: Plan) -> Path | None:
