@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.measure import Figure, against
 
-RUNS = 15
+RUNS = 31
 COMMANDS = {
     "cli_help": (["--help"], 6),
     "cli_list": (["list"], 12),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -101,7 +102,8 @@ class ConfigFile(Strict):
     build: BuildConfig = Field(default_factory=BuildConfig)
 
 
-class Config(Strict):
+@dataclass(frozen=True)
+class Config:
     """The config in force, and where it came from."""
 
     file: Path | None
@@ -128,11 +130,16 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
     named = environ.get("LJ_IMAGE_CONFIG")
     file = Path(named) if named else Path(platformdirs.user_config_dir("lj-image")) / "config.yaml"
     if not named and not file.exists():
-        values, found = ConfigFile(), None
+        values, found = _defaults(), None
     else:
         values, found = _read(file), file
     cache = values.cache or environ.get("LJ_IMAGE_CACHE") or platformdirs.user_cache_dir("lj-image")
     return Config(file=found, values=values, cache_dir=Path(cache).expanduser().absolute())
+
+
+def _defaults() -> ConfigFile:
+    """Return what holds without a file, unvalidated: building the validators would take longer than `list` does."""
+    return ConfigFile.model_construct(endpoints=EndpointsConfig.model_construct(), build=BuildConfig.model_construct())
 
 
 def _read(file: Path) -> ConfigFile:

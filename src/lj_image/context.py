@@ -6,7 +6,6 @@ Wheels are taken from the artifact store where they lie, so a build copies nothi
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +51,8 @@ def _place(file: ContextFile, target: Path) -> None:
         partial.write_bytes(file.source)
         partial.chmod(file.mode)
     elif not _linked(file, partial):
+        import shutil  # late: rendering to the terminal copies nothing
+
         shutil.copyfile(file.source, partial)
         partial.chmod(file.mode)
     partial.replace(target)

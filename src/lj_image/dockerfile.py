@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from lj_image import __version__
 from lj_image.catalog.release import BaseSource, Component
@@ -28,9 +28,7 @@ from lj_image.plan import (
     layer_size_bytes,
     tree_files,
 )
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from lj_image.templating import Templates
 
 Form = Literal["mounts", "staged"]
 
@@ -68,13 +66,12 @@ class Step:
         return tuple(f"{item.name} {item.version}" for item in found)
 
 
-def render(plan: Plan, templates: Iterable[Path], *, form: Form = "mounts", base: str | None = None) -> str:
+def render(plan: Plan, templates: Templates, *, form: Form = "mounts", base: str | None = None) -> str:
     """Render the Dockerfile of a plan.
 
-    `base` is where the base is taken from when a mirror is in force; `templates` are folders, the first one wins.
+    `base` is where the base is taken from when a mirror is in force.
     """
-    template = _environment(templates).get_template("Dockerfile.j2")
-    return template.render(
+    return templates.get("Dockerfile.j2").render(
         plan=plan,
         release=plan.release,
         steps=steps(plan),
@@ -165,51 +162,3 @@ def _row(component: Component) -> str:
     stands_in = f", in place of {component.stands_in_for}" if component.stands_in_for else ""
     origin = "with the base" if isinstance(source, BaseSource) else source.kind
     return f"{component.title:<24} {component.version}{installed}, {origin}{stands_in}"
-
-
-def template_folders(images_root: Path) -> tuple[Path, ...]:
-    """Return where templates are looked for: the project's own folder beside `images/`, then ours."""
-    own = Path(__file__).parent / "templates"
-    source_tree = Path(__file__).parents[2] / "templates"  # an editable install has them in the repository
-    return tuple(folder for folder in (images_root.parent / "templates", own, source_tree) if folder.is_dir())
-
-
-def _environment(folders: Iterable[Path]) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(list(folders)),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # a Dockerfile is not HTML
-    )
-    environment.filters["shell"] = _shell_quoted
-    environment.filters["quoted"] = _quoted
-    environment.filters["literal"] = _literal
-    environment.filters["json_list"] = _json_list
-    return environment
-
-
-def _shell_quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
-
-
-def _quoted(text: str) -> str:
-    """Quote a value of ENV; `$` stays, since a value may build on the base's."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _literal(text: str) -> str:
-    """Quote a value of LABEL, which people write as text: its `$` means no variable."""
-    return _quoted(text).replace("$", "\\$")
-
-
-def _json_list(items: Iterable[str]) -> str:
-    import json
-
-    return json.dumps(list(items), ensure_ascii=False)

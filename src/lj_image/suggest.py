@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
 def closest(name: str, known: Iterable[str], *, most: int = 3) -> tuple[str, ...]:
     """Return up to `most` known names that look like `name`, best first; case is ignored."""
+    import difflib  # late: only a mistake needs it
+
     by_folded = {item.casefold(): item for item in known}
     matches = difflib.get_close_matches(name.casefold(), by_folded, n=most, cutoff=0.5)
     return tuple(by_folded[match] for match in matches)

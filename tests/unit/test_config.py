@@ -98,5 +98,5 @@ def test_the_cache_is_where_the_config_or_the_environment_says(tmp_path: Path) -
 
 def test_the_config_is_a_value() -> None:
     config = Config(file=None, values=ConfigFile(), cache_dir=Path("/c"))
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(AttributeError, match="cannot assign"):
         config.cache_dir = Path("/d")  # type: ignore[misc]

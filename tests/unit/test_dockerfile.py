@@ -14,10 +14,11 @@ import pytest
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.resolve import resolve
 from lj_image.config import Config
-from lj_image.dockerfile import Form, context, render, template_folders
+from lj_image.dockerfile import Form, context, render
 from lj_image.lock.lock import Artifact
 from lj_image.lock.lockfile import lock_path, read_lock
 from lj_image.plan import Plan, plan
+from lj_image.templating import project_templates
 from samples.locks import made_up_lock
 from samples.tiny import IMAGE, RELEASE
 
@@ -85,7 +86,7 @@ def hadolint(path: Path) -> str:
 @pytest.mark.parametrize("form", ["mounts", "staged"])
 @pytest.mark.parametrize("variant", ["open", "serverless"])
 def test_the_dockerfile_of_25_02_is_the_reviewed_one(config: Config, variant: str, form: Form) -> None:
-    text = render(real_plan(variant, config), template_folders(CATALOG.root), form=form)
+    text = render(real_plan(variant, config), project_templates(CATALOG.root), form=form)
     check_golden(f"25.02-{variant}.{form}.Dockerfile", text)
 
 
@@ -93,7 +94,7 @@ def test_the_dockerfile_of_25_02_is_the_reviewed_one(config: Config, variant: st
 def test_every_kind_of_component_has_its_step(
     write_catalog: Callable[..., Catalog], config: Config, form: Form
 ) -> None:
-    text = render(every_kind(write_catalog, config), template_folders(CATALOG.root), form=form)
+    text = render(every_kind(write_catalog, config), project_templates(CATALOG.root), form=form)
     check_golden(f"every-kind.{form}.Dockerfile", text)
 
 
@@ -104,7 +105,7 @@ def test_hadolint_has_nothing_to_say(path: Path) -> None:
 
 def test_a_mirror_changes_where_the_base_is_taken_from_and_not_its_name(config: Config) -> None:
     text = render(
-        real_plan("serverless", config), template_folders(CATALOG.root), base="local:5000/nvidia/pytorch:25.01"
+        real_plan("serverless", config), project_templates(CATALOG.root), base="local:5000/nvidia/pytorch:25.01"
     )
     assert "FROM local:5000/nvidia/pytorch:25.01\n" in text
     assert 'org.opencontainers.image.base.name="nvcr.io/nvidia/pytorch:25.01-py3"' in text
@@ -117,7 +118,7 @@ def test_a_label_is_text_and_a_path_may_have_spaces(write_catalog: Callable[...,
     release = RELEASE + '  notes: "1"\n'
     (catalog.root / "tiny/releases/25.02.yaml").write_text(release)
     resolved = resolve(catalog, config, "25.02", variant="open")
-    text = render(plan(resolved, made_up_lock(resolved)), template_folders(CATALOG.root))
+    text = render(plan(resolved, made_up_lock(resolved)), project_templates(CATALOG.root))
     assert 'org.opencontainers.image.description="says \\"\\$HOME\\""' in text
     assert 'COPY ["layers/notes/", "/usr/share/tiny one"]' in text
 

@@ -17,6 +17,7 @@ LEVELS = (
     {"catalog"},
     {"lock"},
     {"plan", "context"},
+    {"templating"},
     {"dockerfile"},
     {"builders", "verify"},
     {"release"},
@@ -31,7 +32,7 @@ ALLOWED = {
     "click": ("cli/",),
     "pypi_simple": ("lock/",),
     "testinfra": ("verify/",),
-    "jinja2": ("dockerfile.py",),
+    "jinja2": ("templating.py",),
     "pydantic": ("documents/", "catalog/schema.py", "config.py"),
 }
 """Library -> the rooms that may know it."""

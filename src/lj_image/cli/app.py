@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -19,16 +16,18 @@ if TYPE_CHECKING:
     from lj_image.plan import Plan
 
 
-@dataclass
 class App:
-    """The state of one run of the command line."""
+    """The state of one run of the command line; a plain class, since this is loaded for every `--help`."""
 
-    images_dir: str | None = None
-    debug: bool = False
+    def __init__(self, images_dir: str | None = None, *, debug: bool = False) -> None:
+        self.images_dir = images_dir
+        self.debug = debug
 
     @cached_property
     def catalog(self) -> Catalog:
         """The catalog at or above the current folder."""
+        from pathlib import Path
+
         from lj_image.catalog.catalog import find_catalog
 
         return find_catalog(Path.cwd(), self.images_dir)
@@ -98,6 +97,8 @@ class App:
 
     def print_json(self, value: Any) -> None:
         """Print the result for machines."""
+        import json
+
         print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
 
     def print_table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -28,11 +28,12 @@ def command(
     lj-image render 25.02 -o build/context && docker build build/context
     """
     from lj_image.cli.selection import components_named
-    from lj_image.dockerfile import Form, render, template_folders
+    from lj_image.dockerfile import Form, render
+    from lj_image.templating import project_templates
 
     resolved = app.release(release, variant)
     planned = app.plan(resolved, components_named(only, resolved))
-    templates = template_folders(app.catalog.root)
+    templates = project_templates(app.catalog.root, app.config.cache_dir)
     form: Form = "staged" if classic else "mounts"
     if directory is None:
         click.echo(render(planned, templates, form=form, base=app.config.mirrored(resolved.base.name)), nl=False)

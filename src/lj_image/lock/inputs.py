@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packaging.utils import canonicalize_name
-
+from lj_image.catalog.names import normalised
 from lj_image.catalog.release import ArchiveSource, Component, PipSource, Release
 
 
@@ -14,10 +13,10 @@ def inputs_of(release: Release) -> tuple[str, ...]:
     facts = release.base.facts
     lines = {f"python {facts.python}", f"platform {release.platform} glibc {facts.glibc}"}
     lines.update(line for component in release.components for line in _component_lines(component))
-    protected = {canonicalize_name(name) for name in release.protected}
+    protected = {normalised(name) for name in release.protected}
     for name, version in facts.packages.items():
-        mark = " (protected)" if canonicalize_name(name) in protected else ""
-        lines.add(f"base {canonicalize_name(name)}=={version}{mark}")
+        mark = " (protected)" if normalised(name) in protected else ""
+        lines.add(f"base {normalised(name)}=={version}{mark}")
     return tuple(sorted(lines))
 
 
@@ -25,7 +24,7 @@ def _component_lines(component: Component) -> Iterator[str]:
     match component.source:
         case PipSource() as source:
             for name, version in source.distributions:
-                pin = f"{canonicalize_name(name)}=={version}"
+                pin = f"{normalised(name)}=={version}"
                 yield f"require {pin} [component {component.id}, index {source.index}]"
                 if source.overrides:
                     yield f"override {pin}"

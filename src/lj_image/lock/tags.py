@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+if TYPE_CHECKING:  # late: reading a lock needs no tags
+    from packaging.tags import Tag
 
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """Architectures as image indexes write them -> as wheels do."""
@@ -18,6 +18,8 @@ SDIST_SUFFIXES: Final = (".tar.gz", ".zip", ".tar.bz2", ".tgz")
 
 def tag_ranks(python: str, glibc: str, architecture: str) -> dict[Tag, int]:
     """Return every wheel tag that the base can install, the best with rank 0."""
+    from packaging.tags import compatible_tags, cpython_tags
+
     major, minor = (int(part) for part in python.split(".")[:2])
     platforms = list(_platforms(int(glibc.split(".")[1]), MACHINES[architecture]))
     tags = (
@@ -55,6 +57,8 @@ def is_sdist(file: str) -> bool:
 
 
 def _wheel_key(file: str, ranks: Mapping[Tag, int]) -> tuple[int, int, str] | None:
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
     if not file.endswith(".whl"):
         return None
     try:

@@ -29,6 +29,7 @@ from lj_image.lock.store import ArtifactStore
 from lj_image.plan import AptLayer, ArchiveLayer, Plan, RunLayer, plan_digest
 from lj_image.release.provenance import revision_and_time
 from lj_image.release.record import Built, Record, Records
+from lj_image.templating import Templates
 
 if TYPE_CHECKING:
     import docker
@@ -52,7 +53,7 @@ class Workshop:
     config: Config
     store: ArtifactStore
     records: Records
-    templates: tuple[Path, ...]
+    templates: Templates
     say: Say
     progress: Progress
 

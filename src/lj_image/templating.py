@@ -1,0 +1,91 @@
+"""The Jinja templates: where they lie, and what they may call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import BytecodeCache, Environment, Template
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Folders of templates; the first one that has a template wins."""
+
+    folders: tuple[Path, ...]
+    compiled: Path | None = None
+    """A folder that keeps compiled templates: half of the time that rendering takes. Jinja compares their sources."""
+
+    def get(self, name: str) -> Template:
+        """Return a template; raises jinja2.TemplateError for one that is absent or faulty."""
+        return self._environment.get_template(name)
+
+    @cached_property
+    def _environment(self) -> Environment:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        environment = Environment(
+            loader=FileSystemLoader(list(self.folders)),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,  # a Dockerfile is not HTML
+            bytecode_cache=_cache(self.compiled) if self.compiled else None,
+        )
+        environment.filters["shell"] = _shell_quoted
+        environment.filters["quoted"] = _quoted
+        environment.filters["literal"] = _literal
+        environment.filters["json_list"] = _json_list
+        return environment
+
+
+def project_templates(images_root: Path, cache_dir: Path | None = None) -> Templates:
+    """Return the project's own templates, beside `images/`, with ours behind them."""
+    own = Path(__file__).parent / "templates"
+    source_tree = Path(__file__).parents[2] / "templates"  # an editable install has them in the repository
+    folders = tuple(folder for folder in (images_root.parent / "templates", own, source_tree) if folder.is_dir())
+    return Templates(folders, cache_dir / "templates" if cache_dir else None)
+
+
+def _cache(folder: Path) -> BytecodeCache:
+    from jinja2 import FileSystemBytecodeCache
+    from jinja2.bccache import Bucket
+
+    class Cache(FileSystemBytecodeCache):
+        """One that does without where nothing can be written."""
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                super().dump_bytecode(bucket)
+
+    return Cache(str(folder))
+
+
+def _shell_quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
+
+
+def _quoted(text: str) -> str:
+    """Quote a value of ENV; `$` stays, since a value may build on the base's."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _literal(text: str) -> str:
+    """Quote a value of LABEL, which people write as text: its `$` means no variable."""
+    return _quoted(text).replace("$", "\\$")
+
+
+def _json_list(items: Iterable[str]) -> str:
+    import json
+
+    return json.dumps(list(items), ensure_ascii=False)
