@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from lj_image.errors import UsageError
 
-RECIPE_VERSION: Final = 1
+RECIPE_VERSION: Final = 2
 """Counted up when the same recipe is to give other bytes, so that nobody's cached tar is used again."""
 
 Network = Literal["public", "vpc"]

@@ -14,7 +14,7 @@
 # vLLM                     0.7.2, pip
 # Transformers             4.48.3+ali (installed: 4.48.3), pip, in place of the vendor's build of the same version
 
-FROM lj-image/base-os:bookworm-e739e97c8781 AS base
+FROM lj-image/base-os:bookworm-75e779bac3c7 AS base
 
 FROM base AS cuda.nvidia-cublas-cu12
 # 581.4 MiB: nvidia-cublas-cu12 12.8.3.14
@@ -307,7 +307,7 @@ LABEL org.opencontainers.image.revision="${REVISION}" \
       io.lj-image.release="25.02" \
       io.lj-image.tool="0.1.0" \
       io.lj-image.variant="open" \
-      org.opencontainers.image.base.name="lj-image/base-os:bookworm-e739e97c8781" \
+      org.opencontainers.image.base.name="lj-image/base-os:bookworm-75e779bac3c7" \
       org.opencontainers.image.description="PyTorch training image for Container Compute Service (ACS)" \
       org.opencontainers.image.title="training-nv-pytorch" \
       org.opencontainers.image.version="25.02-open"
