@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from lj_image.cli.app import App
+
+if TYPE_CHECKING:
+    from lj_image.catalog.release import Release
+    from lj_image.lock.lock import Lock
 
 
 @click.command("build")
@@ -42,13 +46,11 @@ def command(
     from lj_image.builders.docker.view import view
     from lj_image.cli.selection import components_named, versions_set
     from lj_image.cli.workshop import workshop
-    from lj_image.lock.trial import lock_for
     from lj_image.plan import plan
     from lj_image.release.build import Options, build
 
     resolved = app.release(release, variant, platform=platform, overridden=versions_set(sets))
-    lock = lock_for(resolved, app.config) if sets else app.lock(resolved)
-    planned = plan(resolved, lock, only=components_named(only, resolved))
+    planned = plan(resolved, _lock(app, resolved), only=components_named(only, resolved))
     tools = workshop(app, resolved, engine.connect())
     built, up_to_date = build(planned, Options(builder, no_cache), tools, lambda: view(as_json=as_json))
     if as_json:
@@ -56,3 +58,12 @@ def command(
         return
     state = "up to date" if up_to_date else f"built in {built.seconds:,.1f} s"
     app.print(f"{built.tag}  {built.image_id}  {built.size_bytes / 1024**2:,.1f} MiB  {state}")
+
+
+def _lock(app: App, release: Release) -> Lock:
+    """Return the committed lock, or one for the versions that are tried."""
+    if not release.overridden:
+        return app.lock(release)
+    from lj_image.lock.trial import lock_for  # late: it brings the resolver and an HTTP client
+
+    return lock_for(release, app.config)

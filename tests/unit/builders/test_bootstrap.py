@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lj_image.builders import bootstrap as module
-from lj_image.builders.bootstrap import bootstrap, load, normalise
+from lj_image.builders.bootstrap import bootstrap, diff_id, load, normalise
 from lj_image.catalog.release import BootstrapRecipe
 from lj_image.errors import BuildError, EngineError
 
@@ -245,3 +245,12 @@ def test_unreachable_engine_is_an_engine_error(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(engine, "images", lambda name: (_ for _ in ()).throw(ConnectionRefusedError("refused")))
     with pytest.raises(EngineError, match="refused"):
         load(engine, RECIPE, pack(tmp_path / "rootfs.tar"))
+
+
+def test_the_digest_of_a_root_file_system_follows_its_bytes(tmp_path: Path) -> None:
+    rootfs = tmp_path / "base.tar"
+    rootfs.write_bytes(b"one")
+    first = diff_id(rootfs)
+    assert first == diff_id(rootfs) == "sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    rootfs.write_bytes(b"two")
+    assert diff_id(rootfs) == "sha256:3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3"
