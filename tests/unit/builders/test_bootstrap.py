@@ -141,7 +141,7 @@ def test_owner_mode_link_and_file_capability_are_kept(tmp_path: Path) -> None:
         "var/cache/apt/pkgcache.bin",
         "var/cache/debconf/config.dat-old",
         "var/cache/ldconfig/aux-cache",
-        "var/lib/apt/lists/deb.debian.org_InRelease",
+        "var/lib/apt/lists/mirror.example_InRelease",
         "var/lib/dpkg/status-old",
         "var/log/dpkg.log",
     ],

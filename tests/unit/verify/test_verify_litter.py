@@ -7,7 +7,7 @@ from lj_image.verify.litter import candidates, littered
 LITTER = {
     "root/.cache/pip/http/x": "cache",
     "home/me/.cache/uv/x": "cache",
-    "var/lib/apt/lists/deb.debian.org_InRelease": "cache",
+    "var/lib/apt/lists/mirror.example_InRelease": "cache",
     "var/cache/apt/archives/gdb.deb": "cache",
     "root/.netrc": "credentials",
     "root/.docker/config.json": "credentials",
