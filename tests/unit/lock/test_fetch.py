@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,7 +181,7 @@ def test_password_goes_to_its_own_host_only(
         server.projects["app"] = {item.artifact.file: CONTENT}
     monkeypatch.setenv("VENDOR_PASSWORD", "secret")
     source = Source(url=vendor.simple, username="robot", password_env="VENDOR_PASSWORD")
-    fetch([item], config.model_copy(update={"values": ConfigFile(indexes={"vendor": source})}), store)
+    fetch([item], replace(config, values=ConfigFile(indexes={"vendor": source})), store)
     assert store.has(item.artifact)
     assert "Authorization" in vendor.asked("/app/")[0]
     assert "Authorization" not in files.asked(item.artifact.file)[0]
@@ -192,7 +193,7 @@ def test_refused_password_is_an_error_with_the_place_to_look(
     vendor = serve(credentials=("robot", "secret"))
     monkeypatch.setenv("VENDOR_PASSWORD", "guess")
     source = Source(url=vendor.simple, username="robot", password_env="VENDOR_PASSWORD")
-    known = config.model_copy(update={"values": ConfigFile(indexes={"vendor": source})})
+    known = replace(config, values=ConfigFile(indexes={"vendor": source}))
     with pytest.raises(ArtifactError, match="the index 'vendor' refuses us: 401") as error:
         fetch([locked("app", CONTENT, index="vendor")], known, store)
     assert error.value.hint == "check user and password of `indexes.vendor`"
@@ -247,7 +248,7 @@ def test_archive_comes_from_its_location(
     artifact = Artifact("accl.tar.gz", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "archive")
     item = LockedArchive("accl-n", "1", artifact, "vendor")
     source = Source(url=f"{vendor.url}/archives/")
-    fetch([item], config.model_copy(update={"values": ConfigFile(archives={"vendor": source})}), store)
+    fetch([item], replace(config, values=ConfigFile(archives={"vendor": source})), store)
     assert store.has(artifact)
 
 
@@ -258,7 +259,7 @@ def test_archive_comes_from_a_folder(config: Config, store: ArtifactStore, tmp_p
     artifact = Artifact("accl.tar.gz", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "archive")
     item = LockedArchive("accl-n", "1", artifact, "vendor")
     source = Source(url=folder.as_uri())
-    fetch([item], config.model_copy(update={"values": ConfigFile(archives={"vendor": source})}), store)
+    fetch([item], replace(config, values=ConfigFile(archives={"vendor": source})), store)
     assert store.has(artifact)
 
 

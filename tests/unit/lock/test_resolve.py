@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def vendor(serve: Callable[..., Loopback], monkeypatch: pytest.MonkeyPatch) -> L
 @pytest.fixture
 def with_vendor(config: Config, vendor: Loopback) -> Config:
     source = Source(url=vendor.simple, username="robot", password_env="VENDOR_PASSWORD")
-    return config.model_copy(update={"values": ConfigFile(indexes={"vendor": source})})
+    return replace(config, values=ConfigFile(indexes={"vendor": source}))
 
 
 def versions(lock: Lock) -> dict[str, str]:
@@ -243,7 +244,7 @@ def test_index_of_the_config_stands_in_for_the_default_one(
     mirror = serve()
     mirror.offer("app", "1.0")
     source = Source(url=mirror.simple)
-    mirrored = config.model_copy(update={"values": ConfigFile(indexes={"pypi": source})})
+    mirrored = replace(config, values=ConfigFile(indexes={"pypi": source}))
     assert resolve(release(app=pip(("app", "1.0"))), mirrored).distributions[0].index == "pypi"
     assert index.requests == []
 
@@ -263,7 +264,7 @@ def test_archive_is_hashed_at_its_first_lock_and_kept_ever_after(
 ) -> None:
     vendor = serve(archives={"accl-1.tar.gz": b"accl"})
     source = Source(url=f"{vendor.url}/archives")
-    known = config.model_copy(update={"values": ConfigFile(archives={"vendor": source})})
+    known = replace(config, values=ConfigFile(archives={"vendor": source}))
     asked = release(accl_n=archive("accl-1.tar.gz"))
     first = resolve(asked, known)
     found = first.archives[0].artifact
