@@ -26,6 +26,13 @@ CHECK_SECONDS = 3.0
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of building and verifying; a peer that is not installed is skipped by name."""
+    try:
+        yield from _figures()
+    finally:
+        _remove_replaced_images()
+
+
+def _figures() -> Iterator[Figure]:
     run([PROGRAM, "build", *SELECTION])
     peer = _peer()
     if peer is None:
@@ -35,6 +42,15 @@ def figures() -> Iterator[Figure]:
             yield from _against_docker(peer, Path(folder))
     yield _memory()
     yield _verify_100()
+
+
+def _remove_replaced_images() -> None:
+    """Remove what each build left nameless by taking its tag; gigabytes each."""
+    from lj_image.builders.docker import engine
+
+    api = engine.connect()
+    for image in api.images(filters={"dangling": True, "label": [f"io.lj-image.partial={COMPONENTS}"]}):
+        api.remove_image(image["Id"], force=True)
 
 
 def _memory() -> Figure:
