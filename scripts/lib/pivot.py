@@ -1,5 +1,7 @@
 """Run a command with a folder as the root of a mount namespace of its own: pivot.py FOLDER COMMAND...
 
+`pivot.py --at-root` ends with 0 where that is so already.
+
 chroot would not do for an engine: the namespace's root would stay the machine's, and there is where `docker exec`
 would end, outside of the container. Works below a plain chroot, too, where `/` is no mount point.
 """
@@ -46,6 +48,17 @@ def enter(folder: str) -> None:
     os.close(new_root)
 
 
+def at_namespace_root() -> bool:
+    """Say whether this process's root is that of its mount namespace; a chroot is not, even one on a mount point."""
+    before = Path("/").stat()
+    namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+    if libc.setns(namespace, CLONE_NEWNS):  # enters the namespace anew, at its own root
+        return True
+    return os.path.samestat(before, Path("/").stat())
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--at-root"]:
+        sys.exit(0 if at_namespace_root() else 1)
     enter(sys.argv[1])
     os.execvp(sys.argv[2], sys.argv[2:])
