@@ -80,7 +80,7 @@ def cli(ctx: click.Context, images: str | None, debug: bool) -> None:
     lj-image verify 25.02
     lj-image push --region cn-beijing
     """
-    ctx.obj = App(images_dir=images, debug=debug)
+    ctx.obj = App(images)
 
 
 def main() -> None:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 class App:
     """The state of one run of the command line; a plain class, since this is loaded for every `--help`."""
 
-    def __init__(self, images_dir: str | None = None, *, debug: bool = False) -> None:
+    def __init__(self, images_dir: str | None = None) -> None:
         self.images_dir = images_dir
-        self.debug = debug
 
     @cached_property
     def catalog(self) -> Catalog:

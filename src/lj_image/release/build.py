@@ -189,13 +189,9 @@ def _inputs(plan: Plan, dockerfile: str, base: BaseImage, made: BuildContext) ->
 
 def _present(api: docker.APIClient, prepared: Prepared) -> dict[str, Any] | None:
     """Return the image that the tag names, when it was made from these very inputs."""
-    from docker.errors import ImageNotFound
-
-    with engine.translated():
-        try:
-            found: dict[str, Any] = api.inspect_image(prepared.tag)  # type: ignore[no-untyped-call]
-        except ImageNotFound:
-            return None
+    found = engine.find_image(api, prepared.tag)
+    if found is None:
+        return None
     labels = (found.get("Config") or {}).get("Labels") or {}
     return found if labels.get("io.lj-image.inputs") == prepared.inputs else None
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lj_image.builders.docker.base import ensure_base
-from lj_image.builders.docker.engine import translated
+from lj_image.builders.docker.engine import find_image
 from lj_image.config import Source
 from lj_image.dockerfile import labels
 from lj_image.errors import ManifestError, UsageError, VerificationError
@@ -42,13 +42,9 @@ def claim_of(api: docker.APIClient, reference: str) -> ImageClaim | None:
 
     Raises UsageError for an image that lj-image did not build.
     """
-    from docker.errors import ImageNotFound
-
-    with translated():
-        try:
-            found: dict[str, Any] = api.inspect_image(reference)  # type: ignore[no-untyped-call]
-        except ImageNotFound:
-            return None
+    found = find_image(api, reference)
+    if found is None:
+        return None
     written = (found.get("Config") or {}).get("Labels") or {}
     try:
         return ImageClaim(

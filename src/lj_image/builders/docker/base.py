@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import docker
 import docker.auth
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError
 
-from lj_image.builders.docker.engine import translated
+from lj_image.builders.docker.engine import find_image, translated
 from lj_image.catalog.release import Base
 from lj_image.config import Config
 from lj_image.errors import EngineError
@@ -39,7 +38,7 @@ def ensure_base(api: docker.APIClient, base: Base, config: Config, *, log: Log) 
     if base.recipe is not None:
         return _described(api, _bootstrapped(api, base, config.cache_dir, log))
     reference = config.mirrored(base.name)
-    found = _inspect(api, reference)
+    found = find_image(api, reference)
     if found is None:
         log(f"pulling the base {reference}")
         _pull(api, reference)
@@ -57,7 +56,7 @@ def _bootstrapped(api: docker.APIClient, base: Base, cache_dir: Path, log: Log) 
 
 
 def _described(api: docker.APIClient, reference: str) -> BaseImage:
-    found = _inspect(api, reference)
+    found = find_image(api, reference)
     if found is None:
         raise EngineError(f"the engine took the base {reference} but does not show it")
     digest = _digest_at(reference, found.get("RepoDigests") or ()) or found["Id"]
@@ -70,15 +69,6 @@ def _digest_at(reference: str, digests: Iterable[str]) -> str | None:
     name = reference.partition("@")[0]
     repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
     return by_name.get(repository) or next(iter(by_name.values()), None)
-
-
-def _inspect(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
-    with translated(f"looking for the base {reference}"):
-        try:
-            found: dict[str, Any] = api.inspect_image(reference)  # type: ignore[no-untyped-call]
-        except ImageNotFound:
-            return None
-    return found
 
 
 def _pull(api: docker.APIClient, reference: str) -> None:

@@ -15,7 +15,7 @@ import docker
 import requests
 import urllib3
 from docker.constants import DEFAULT_DOCKER_API_VERSION
-from docker.errors import APIError, DockerException, TLSParameterError
+from docker.errors import APIError, DockerException, ImageNotFound, TLSParameterError
 from docker.utils import kwargs_from_env
 
 from lj_image.errors import EngineError
@@ -102,6 +102,16 @@ def engine_gone() -> EngineError:
         f"the engine at {host()} went away during the build",
         hint="see the engine's own log, then run the build again; finished steps are in its cache",
     )
+
+
+def find_image(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
+    """Return what the engine knows of an image, None when it has none by that name or id."""
+    with translated(f"looking for the image {reference}"):
+        try:
+            found: dict[str, Any] = api.inspect_image(reference)  # type: ignore[no-untyped-call]
+        except ImageNotFound:
+            return None
+    return found
 
 
 def supports_buildkit(api: docker.APIClient) -> bool:
