@@ -64,19 +64,28 @@ class Family:
         return ReleaseEntry(file, document)
 
     def chain(self, name: str) -> tuple[ReleaseEntry, ...]:
-        """Return a release and those it inherits from, eldest first."""
+        """Return a release and those it inherits from, eldest first.
+
+        Raises ManifestError for one that inherits from itself, or from nothing that the catalog has.
+        """
         entries = [self.release(name)]
-        while (previous := entries[0].file.previous) is not None:
-            place = entries[0].document.place_of(("previous",))
-            if previous in (entry.file.release for entry in entries):
-                raise ManifestError(f"{name} inherits from itself, through {previous}", location=place)
-            if previous not in self.release_names:
+        while (parent := inherited_from(entries[0].file)) is not None:
+            key = "inherits" if entries[0].file.inherits else "previous"
+            place = entries[0].document.place_of((key,))
+            if parent in (entry.file.release for entry in entries):
                 raise ManifestError(
-                    f"previous: {previous!r} is no release of {self.name}",
-                    hint=did_you_mean(previous, self.release_names, noun="releases"),
+                    f"{name} inherits from itself, through {parent}",
+                    hint=f"{key}: names the release that this file is a difference to",
                     location=place,
                 )
-            entries.insert(0, self.release(previous))
+            if parent not in self.release_names:
+                raise ManifestError(
+                    f"{key}: {parent!r} is no release of {self.name}",
+                    hint=did_you_mean(parent, self.release_names, noun="releases")
+                    + "\na release that came before and has no file: `previous:` names it, `inherits:` one that has",
+                    location=place,
+                )
+            entries.insert(0, self.release(parent))
         return tuple(entries)
 
     def facts_path(self, name: str) -> Path:
@@ -162,6 +171,11 @@ class Catalog:
             raise UsageError(f"several images have a release {name}", hint=f"write {names}")
         known = [item for family in map(self.family, self.family_names) for item in family.release_names]
         raise UsageError(f"no release {release!r}", hint=did_you_mean(release, known, noun="releases"))
+
+
+def inherited_from(file: ReleaseFile) -> str | None:
+    """Return the release that a file is a difference to."""
+    return file.inherits or file.previous
 
 
 def release_names(folder: Path) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.manifest_facts import text_of
 from lj_image.catalog.release import (
     AptSource,
     ArchiveSource,
@@ -54,7 +55,7 @@ def unavailable_variants(catalog: Catalog, release: str) -> dict[str, str]:
     """Return variant -> reason for those in which the release cannot be had."""
     family, name = catalog.find(release)
     own = family.release(name).file.variants
-    return {variant: entry.unavailable for variant, entry in own.items() if entry.unavailable}
+    return {variant: str(text_of(entry.unavailable)) for variant, entry in own.items() if entry.unavailable}
 
 
 def to_json(release: Release) -> dict[str, Any]:
@@ -68,7 +69,10 @@ def to_json(release: Release) -> dict[str, Any]:
         "platform": str(release.platform),
         "base": release.base.name,
         "previous": release.previous,
-        "driver": release.driver,
+        "inherits": release.inherits,
+        "date": release.date,
+        "architectures": list(release.architectures),
+        "driver": asdict(release.driver) if release.driver else None,
         "components": [
             {
                 "id": item.id,
@@ -78,10 +82,11 @@ def to_json(release: Release) -> dict[str, Any]:
                 "kind": item.source.kind,
                 "source": asdict(item.source),
                 "features": list(item.features),
-                "stands_in_for": item.stands_in_for,
+                "stands_in_for": asdict(item.stands_in_for) if item.stands_in_for else None,
             }
             for item in release.components
         ],
-        "highlights": list(release.highlights),
-        "fixes": list(release.fixes),
+        "left_out": [asdict(item) for item in release.left_out],
+        "highlights": [asdict(item) for item in release.highlights],
+        "fixes": [asdict(item) for item in release.fixes],
     }

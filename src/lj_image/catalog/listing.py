@@ -48,10 +48,15 @@ def _row(catalog: Catalog, image: str, release: str) -> Row:
         release=release,
         base=", ".join(f"{key} {value}" for key, value in _mapping(values.get("base")).items()),
         variants={
-            variant: _mapping(own.get(variant)).get("unavailable")
+            variant: _english(_mapping(own.get(variant)).get("unavailable"))
             for variant in _mapping(catalog.document(image).data.get("variants"))
         },
     )
+
+
+def _english(text: Any) -> str | None:
+    found = text.get("en") if isinstance(text, dict) else text
+    return " ".join(str(found).split()) if found else None
 
 
 def _mapping(value: Any) -> dict[str, Any]:

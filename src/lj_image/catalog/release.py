@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from lj_image.catalog.text import Highlight, Language, Text
 from lj_image.errors import UsageError
 
 RECIPE_VERSION: Final = 2
@@ -31,6 +32,11 @@ class Platform:
         if system != "linux" or architecture not in ("amd64", "arm64"):
             raise UsageError(f"no platform {text!r}", hint="known: linux/amd64, linux/arm64")
         return cls(system, architecture)
+
+    @property
+    def suffix(self) -> str:
+        """What the names of files about this platform end with: nothing for amd64, else `-arm64`."""
+        return "" if self.architecture == "amd64" else f"-{self.architecture}"
 
     def __str__(self) -> str:
         return f"{self.os}/{self.architecture}"
@@ -114,7 +120,7 @@ class Component:
     """As promised."""
     source: ComponentSource
     features: tuple[str, ...] = ()
-    stands_in_for: str | None = None
+    stands_in_for: Text | None = None
     """What the promise means elsewhere, when this is only its public counterpart."""
 
     @property
@@ -224,6 +230,61 @@ class RunConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFlags:
+    """How a container of the image is run."""
+
+    ipc: str | None = None
+    network: str | None = None
+    privileged: bool = False
+    shm_size: str | None = None
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return them as `docker run` takes them."""
+        return tuple(
+            flag
+            for flag, wanted in (
+                (f"--ipc={self.ipc}", self.ipc),
+                (f"--net={self.network}", self.network),
+                (f"--shm-size={self.shm_size}", self.shm_size),
+                ("--privileged", self.privileged),
+            )
+            if wanted
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Which drivers of the host a release runs with."""
+
+    requires: str
+    """Such as >=570."""
+    data_centre: tuple[tuple[str, str], ...] = ()
+    """Branch and least version, for data-centre GPUs."""
+    refused: tuple[str, ...] = ()
+    """Branches that are not forward compatible with the release's CUDA."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A promised component that this variant does not have."""
+
+    id: str
+    title: str
+    version: str
+    reason: Text
+
+
+@dataclass(frozen=True, slots=True)
+class NotesFacts:
+    """What the notes of every release of a family say."""
+
+    product: Text
+    scenario: Text
+    framework: str
+    languages: tuple[Language, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """One release in one variant for one platform, with everything resolved that needs no network."""
 
@@ -248,11 +309,19 @@ class Release:
     folder: Path
     """`images/<image>`."""
     previous: str | None = None
+    """The release that was really published before; the catalog need not have it."""
+    inherits: str | None = None
+    """The release of the catalog that this one is compared with: `previous` where the catalog has that."""
     date: str | None = None
     """YYYY-MM-DD."""
-    driver: str | None = None
-    highlights: tuple[str, ...] = ()
-    fixes: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ("amd64",)
+    driver: Driver | None = None
+    highlights: tuple[Highlight, ...] = ()
+    fixes: tuple[Text, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    """Promised components that this variant does not have, in layer order."""
+    run: RunFlags = field(default_factory=RunFlags)
+    notes: NotesFacts | None = None
     overridden: Mapping[str, str] = field(default_factory=dict)
     """Versions tried with --set, not written in the manifest."""
     size_budget_bytes: int | None = None
@@ -260,8 +329,7 @@ class Release:
     @property
     def key(self) -> str:
         """The name of its lock and record: 25.02-open, with the architecture unless that is amd64."""
-        suffix = "" if self.platform.architecture == "amd64" else f"-{self.platform.architecture}"
-        return f"{self.name}-{self.variant}{suffix}"
+        return f"{self.name}-{self.variant}{self.platform.suffix}"
 
     def component(self, component_id: str) -> Component | None:
         """Return a component by its canonical id."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import assert_never
 
 from lj_image.catalog import schema
-from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry
+from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry, inherited_from
+from lj_image.catalog.manifest_facts import driver_of, highlights_of, notes_of, run_flags, text_of
 from lj_image.catalog.names import normalised
 from lj_image.catalog.promises import Promised, promises, with_overrides
 from lj_image.catalog.release import (
@@ -21,6 +22,7 @@ from lj_image.catalog.release import (
     ComponentSource,
     Endpoints,
     FilesSource,
+    LeftOut,
     PipSource,
     Platform,
     Release,
@@ -83,6 +85,7 @@ def resolve_variant(
     """Resolve one variant of a release; `chain` ends with the release itself."""
     own, entry = chain[-1].file, family.file.variants[variant]
     _refuse_unavailable(chain[-1], variant)
+    architectures = _architectures(chain, platform)
     promised = with_overrides(family, promises(family, chain, variant), overridden)
     components = tuple(_components(family, variant, platform, promised))
     versions = {name: item.promise.version for name, item in promised.items()}
@@ -105,32 +108,67 @@ def resolve_variant(
         config=_run_config(family.file.config, entry),
         folder=family.folder,
         previous=own.previous,
+        inherits=inherited_from(own),
         date=own.date,
-        driver=next((item.file.driver for item in reversed(chain) if item.file.driver), None),
-        highlights=tuple(own.highlights),
-        fixes=tuple(own.fixes),
+        architectures=architectures,
+        driver=driver_of(chain),
+        highlights=highlights_of(family, chain[-1]),
+        fixes=tuple(map(text_of, own.fixes)),
+        left_out=tuple(_left_out(family, variant, platform, promised)),
+        run=run_flags(family.file.run),
+        notes=notes_of(family.file.notes),
         overridden=dict(overridden),
         size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
     )
 
 
+def _architectures(chain: tuple[ReleaseEntry, ...], platform: Platform) -> tuple[str, ...]:
+    """Return the architectures that a release has; raises ManifestError when the platform's is none of them."""
+    entry = next((item for item in reversed(chain) if item.file.architectures is not None), None)
+    architectures = tuple(entry.file.architectures or ()) if entry else ("amd64",)
+    if platform.architecture not in architectures:
+        raise ManifestError(
+            f"{chain[-1].file.release} is not made for {platform.architecture}",
+            hint=f"architectures of this release: {', '.join(architectures)}",
+            location=entry.document.place_of(("architectures",)) if entry else None,
+        )
+    return architectures
+
+
+def _of_platform(
+    family: Family, platform: Platform, promised: Mapping[str, Promised]
+) -> Iterator[tuple[str, schema.ComponentEntry, Promised]]:
+    """Yield what is promised for a platform, in layer order."""
+    for component_id, entry in family.file.components.items():
+        item = promised.get(component_id)
+        if item is not None and platform.architecture in (item.promise.architectures or entry.architectures):
+            yield component_id, entry, item
+
+
+def _left_out(family: Family, variant: str, platform: Platform, promised: Mapping[str, Promised]) -> Iterator[LeftOut]:
+    for component_id, entry, item in _of_platform(family, platform, promised):
+        if variant in entry.left_out:
+            yield LeftOut(component_id, entry.title, item.promise.version, text_of(entry.left_out[variant]))
+
+
 def _components(
     family: Family, variant: str, platform: Platform, promised: Mapping[str, Promised]
 ) -> Iterator[Component]:
-    """Yield the components of this platform in layer order."""
-    for component_id, entry in family.file.components.items():
-        item = promised.get(component_id)
-        if item is None or platform.architecture not in (item.promise.architectures or entry.architectures):
+    for component_id, entry, item in _of_platform(family, platform, promised):
+        if variant in entry.left_out:
             continue
         source = entry.sources.get(variant)
         if source is None:
             raise ManifestError(
                 f"component {component_id!r} has no source in the variant {variant!r}",
                 hint=f"add it under components.{component_id}.sources in image.yaml,\n"
+                f"or say there why not: `left_out: {{{variant}: …}}`,\n"
                 f"or say `variants: {{{variant}: {{unavailable: …}}}}` in the release",
                 location=item.location,
             )
-        stands_in_for = source.stands_in_for if isinstance(source, schema.PipKind) else None
+        stands_in_for = item.promise.stands_in_for or (
+            source.stands_in_for if isinstance(source, schema.PipKind) else None
+        )
         yield Component(
             id=component_id,
             title=entry.title,
@@ -138,7 +176,7 @@ def _components(
             source=_source(family, component_id, source, item, platform),
             # A stand-in is another thing: it is not said to have the features of what it stands in for.
             features=() if stands_in_for else tuple(item.promise.features),
-            stands_in_for=stands_in_for,
+            stands_in_for=text_of(stands_in_for) if stands_in_for else None,
         )
 
 
@@ -151,7 +189,7 @@ def _source(
         case schema.BaseKind():
             return BaseSource(source.probe)
         case schema.PipKind():
-            distributions = _distributions(component_id, source, item)
+            distributions = _distributions(component_id, source, item, platform)
             return PipSource(
                 distributions,
                 source.index,
@@ -176,10 +214,15 @@ def _source(
     assert_never(source)
 
 
-def _distributions(component_id: str, source: schema.PipKind, item: Promised) -> tuple[tuple[str, str], ...]:
+def _distributions(
+    component_id: str, source: schema.PipKind, item: Promised, platform: Platform
+) -> tuple[tuple[str, str], ...]:
     version = item.promise.version
     if not source.wheels:
-        name = normalised(source.distribution or component_id)
+        named = source.distribution
+        if isinstance(named, dict):
+            named = next((name for key, name in named.items() if key == platform.architecture), None)
+        name = normalised(named or component_id)
         return ((name, fill(source.version, {"version": version}, location=item.location)),)
     if version not in source.wheels:
         raise ManifestError(
@@ -206,7 +249,7 @@ def _refuse_unavailable(entry: ReleaseEntry, variant: str) -> None:
     own = entry.file.variants.get(variant)
     if own is not None and own.unavailable is not None:
         raise ManifestError(
-            f"{entry.file.release} cannot be had in the variant {variant!r}: {own.unavailable}",
+            f"{entry.file.release} cannot be had in the variant {variant!r}: {text_of(own.unavailable)}",
             location=entry.document.place_of(("variants", variant, "unavailable")),
         )
 
@@ -229,7 +272,7 @@ def _base(
     values: dict[str, str] = {}
     for item in chain:
         values.update(item.file.base)
-    name = fill(entry.facts, values, location=place)
+    name = fill(entry.facts, values, location=place) + platform.suffix
     facts = _facts(family, name) if known else _no_facts(family, name)
     if entry.reference is not None:
         return Base(fill(entry.reference, values, location=place), None, facts)

@@ -18,6 +18,20 @@ ReleaseName = Annotated[str, StringConstraints(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 Version = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Architecture = Literal["amd64", "arm64"]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Driver = Annotated[str, StringConstraints(pattern=r"^>=\d+(\.\d+)*$")]
+"""The least driver, such as ">=570"."""
+Branch = Annotated[str, StringConstraints(pattern=r"^R\d+$")]
+"""A driver's branch, such as R535."""
+
+
+class Translated(Strict):
+    """A text in both languages of the family's notes."""
+
+    en: str
+    zh: str
+
+
+TextEntry = str | Translated
 
 
 class BaseKind(Strict):
@@ -31,8 +45,8 @@ class PipKind(Strict):
     """A distribution, or several, and what they require."""
 
     kind: Literal["pip"]
-    distribution: str | None = None
-    """Defaults to the component's id."""
+    distribution: str | dict[Architecture, str] | None = None
+    """Defaults to the component's id; a mapping where it is named otherwise on some architecture."""
     version: str = "{version}"
     """A template over the promised version: `{version:public}`, `{version:major.minor.patch}`."""
     wheels: dict[str, dict[str, Version]] = Field(default_factory=dict)
@@ -42,7 +56,7 @@ class PipKind(Strict):
     """The module that proves it can be imported; empty for one that needs a GPU to import."""
     overrides: bool = False
     """These versions win over what other distributions require."""
-    stands_in_for: str | None = None
+    stands_in_for: TextEntry | None = None
     """Said in the table of components when this is not the promised thing itself."""
     probe: str = "metadata"
     build_env: dict[str, str] = Field(default_factory=dict)
@@ -104,7 +118,9 @@ class ComponentEntry(Strict):
     aliases: list[str] = Field(default_factory=list)
     """Other spellings seen in releases."""
     architectures: list[Architecture] = Field(default=["amd64", "arm64"])
-    sources: dict[str, Source]
+    sources: dict[str, Source] = Field(default_factory=dict)
+    left_out: dict[str, TextEntry] = Field(default_factory=dict)
+    """Variant -> why the component is not in its images, whatever a release promises."""
 
 
 class PublicEndpoint(Strict):
@@ -160,6 +176,28 @@ class ConfigEntry(Strict):
     cmd: list[str] | None = None
 
 
+class RunEntry(Strict):
+    """How a container of the image is run; said in the notes, used by `lj-image shell`."""
+
+    ipc: Literal["host", "private"] | None = None
+    network: Literal["host", "bridge"] | None = None
+    privileged: bool = False
+    shm_size: Annotated[str, StringConstraints(pattern=r"^\d+[kmg]$")] | None = None
+    """Not together with `ipc: host`, which shares the host's."""
+
+
+class NotesEntry(Strict):
+    """What the notes of every release say; the texts by topic lie in the folder `notes/` beside `image.yaml`."""
+
+    product: TextEntry
+    """Whose images these are."""
+    scenario: TextEntry
+    """Such as Training."""
+    framework: str = "PyTorch"
+    languages: list[Literal["en", "zh"]] = Field(default=["en"])
+    """The languages that the family publishes in; `lint` asks for each text in all of them."""
+
+
 class BootstrapEntry(Strict):
     """A root file system made by mmdebstrap or debootstrap."""
 
@@ -177,8 +215,10 @@ class ImageFile(Strict):
     title: str
     description: str = ""
     namespace: str = ""
+    notes: NotesEntry | None = None
     endpoints: EndpointsEntry
     config: ConfigEntry = Field(default_factory=ConfigEntry)
+    run: RunEntry = Field(default_factory=RunEntry)
     variants: dict[str, VariantEntry] = Field(min_length=1)
     components: dict[Name, ComponentEntry] = Field(min_length=1)
     """In layer order: least often changed first."""
@@ -199,18 +239,39 @@ class Promise(Strict):
     version: Version
     features: list[str] = Field(default_factory=list)
     architectures: list[Architecture] | None = None
-    downgrade: str | None = None
+    downgrade: TextEntry | None = None
     """Why the version is lower than in the release before."""
+    stands_in_for: TextEntry | None = None
+    """For a variant's own version of something that is promised otherwise: what it replaces."""
 
 
 class VariantPromises(Strict):
     """What a release promises in one variant only."""
 
     components: dict[str, Version | Promise] = Field(default_factory=dict)
-    unavailable: str | None = None
+    unavailable: TextEntry | None = None
     """Why the release cannot be built in this variant."""
     expected_complaints: dict[str, list[str]] = Field(default_factory=dict)
     """Distribution -> requirements of it that the release breaks on purpose, such as `numpy<2`."""
+
+
+class DriverEntry(Strict):
+    """Which drivers of the host the image runs with."""
+
+    requires: Driver
+    data_centre: dict[Branch, Version] = Field(default_factory=dict)
+    """Older branches that data-centre GPUs may use -> the least version of each."""
+    refused: list[Branch] = Field(default_factory=list)
+    """Branches that are not forward compatible with the release's CUDA."""
+
+
+class HighlightEntry(Strict):
+    """A line of the feature list."""
+
+    en: str
+    zh: str | None = None
+    components: list[str] = Field(default_factory=list)
+    """Components whose change this line tells in place of the derived one."""
 
 
 class ReleaseFile(Strict):
@@ -218,15 +279,21 @@ class ReleaseFile(Strict):
 
     release: ReleaseName
     previous: ReleaseName | None = None
+    """The release that was really published before; it need not be in the catalog when `inherits` is."""
+    inherits: ReleaseName | None = None
+    """The release that this file is a difference to; `previous`, when it is not written."""
     date: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None
     base: dict[str, Version] = Field(default_factory=dict)
-    driver: str | None = None
+    architectures: list[Architecture] | None = Field(default=None, min_length=1)
+    """Inherited; amd64 where no release says otherwise."""
+    driver: Driver | DriverEntry | None = None
+    """Inherited; the short form changes `requires` and keeps the lists."""
     components: dict[str, Version | Promise] = Field(default_factory=dict)
     unlisted: list[str] = Field(default_factory=list)
     """Inherited components that this release no longer promises."""
     variants: dict[str, VariantPromises] = Field(default_factory=dict)
-    highlights: list[str] = Field(default_factory=list)
-    fixes: list[str] = Field(default_factory=list)
+    highlights: list[str | HighlightEntry] = Field(default_factory=list)
+    fixes: list[TextEntry] = Field(default_factory=list)
 
 
 class BaseFile(Strict):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Family, ReleaseEntry
+from lj_image.catalog.manifest_facts import text_of
 from lj_image.catalog.promises import Promised
 from lj_image.config import Config
 from lj_image.errors import ManifestError, UsageError
@@ -62,14 +63,15 @@ def why_not(
     """Return why a release cannot be had in a variant with this config, or None."""
     if (why := _unavailable(entry, variant)) is not None:
         return why
-    sources = [family.file.components[item].sources.get(variant) for item in promised]
+    entries = (family.file.components[item] for item in promised)
+    sources = [entry.sources.get(variant) for entry in entries if variant not in entry.left_out]
     missing = sorted(set(_missing(sources, config)))
     return f"the config has no {', '.join(missing)}" if missing else None
 
 
 def _unavailable(entry: ReleaseEntry, variant: str) -> str | None:
     own = entry.file.variants.get(variant)
-    return own.unavailable if own is not None else None
+    return str(text_of(own.unavailable)) if own is not None and own.unavailable is not None else None
 
 
 def _missing(sources: Iterable[schema.Source | None], config: Config) -> Iterable[str]:

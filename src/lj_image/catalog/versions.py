@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from lj_image.errors import Location, ManifestError
@@ -49,6 +50,29 @@ def keeps_promise(promised: str, found: str) -> bool:
 def _is_plain(version: str) -> bool:
     """Say whether a version is numbers only: a pre-release is never a shorter form of its release."""
     return _LEADING_NUMBERS.fullmatch(version) is not None
+
+
+def compare(left: str, right: str) -> int:
+    """Return -1, 0 or 1: by PEP 440 where both are such versions, else by runs of digits and text."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        a, b = Version(left), Version(right)
+    except InvalidVersion:
+        return _compare_runs(left, right)
+    return (a > b) - (a < b)
+
+
+def _compare_runs(left: str, right: str) -> int:
+    for a, b in zip_longest(re.findall(r"\d+|[^\d.]+", left), re.findall(r"\d+|[^\d.]+", right), fillvalue=""):
+        key_a, key_b = _run_key(a), _run_key(b)
+        if key_a != key_b:
+            return 1 if key_a > key_b else -1
+    return 0
+
+
+def _run_key(run: str) -> tuple[int, int, str]:
+    return (1, int(run), "") if run.isdigit() else (0, 0, run)
 
 
 class VersionText(str):

@@ -30,10 +30,12 @@ def command(app: App, release: str, variant: str | None, platform: str | None, a
     app.print(f"base   {found.base.name}: Python {found.base.facts.python}, glibc {found.base.facts.glibc}")
     app.print(f"tag    {found.tag}")
     if found.driver:
-        app.print(f"driver {found.driver}")
+        app.print(f"driver {found.driver.requires}")
     app.print()
     app.print_table(("COMPONENT", "PROMISED", "INSTALLED", "FROM", "NOTE"), component_rows(found))
-    for line in (*found.highlights, *(f"fixed: {fix}" for fix in found.fixes)):
+    for line in (*(item.text for item in found.highlights), *(f"fixed: {fix}" for fix in found.fixes)):
         app.print(f"- {line}")
+    for item in found.left_out:
+        app.print(f"left out: {item.title} {item.version}: {item.reason}")
     for name, why in unavailable_variants(app.catalog, release).items():
         app.print(f"not in {name}: {why}")

@@ -34,7 +34,7 @@ def test_a_stand_in_is_named_and_has_a_version_and_no_features_of_its_own(write_
     library = resolve(write_catalog(), config, "25.02", variant="open").components[3]
 
     assert (library.version, library.installed_version) == ("2.23.4.11", "2.23.4")
-    assert library.stands_in_for == "the library"
+    assert str(library.stands_in_for) == "the library"
     assert library.features == ()
 
 
@@ -45,7 +45,9 @@ def test_a_component_of_several_distributions_takes_those_of_its_version(write_c
 
 
 def test_a_component_of_another_architecture_is_left_out(write_catalog: Write, config: Config) -> None:
-    release = resolve(write_catalog(), config, "25.02", variant="vendor", platform=Platform("linux", "arm64"))
+    catalog = write_catalog(r25_02=RELEASE + "architectures: [amd64, arm64]\n")
+    arm64 = Platform("linux", "arm64")
+    release = resolve(catalog, config, "25.02", variant="vendor", platform=arm64, base_known=False)
     assert [item.id for item in release.components] == ["runtime", "kit", "tool"]
     assert release.key == "25.02-vendor-arm64"
 
@@ -122,3 +124,57 @@ def test_an_unknown_release_or_variant_names_the_closest(write_catalog: Write, c
     with pytest.raises(UsageError) as caught:
         resolve(catalog, config, "tiny/25.02", variant="opn")
     assert caught.value.hint == "did you mean open?"
+
+
+def test_a_release_is_made_for_the_architectures_that_it_names(write_catalog: Write, config: Config) -> None:
+    with pytest.raises(ManifestError, match=r"25\.02 is not made for arm64") as caught:
+        resolve(write_catalog(), config, "25.02", variant="vendor", platform=Platform("linux", "arm64"))
+
+    assert "architectures of this release: amd64" in str(caught.value.hint)
+
+
+HEIR = 'release: "25.04"\nprevious: "25.03"\ninherits: "25.02"\ncomponents: {tool: 1.5.0}\n'
+
+
+def test_a_release_inherits_from_another_than_the_one_before_it(write_catalog: Write, config: Config) -> None:
+    release = resolve(write_catalog(r25_04=HEIR), config, "25.04", variant="vendor", only_configured=False)
+
+    assert (release.previous, release.inherits) == ("25.03", "25.02")
+    assert {item.id: item.version for item in release.components}["kit"] == "12.8"
+
+
+def test_a_release_cannot_inherit_from_nothing(write_catalog: Write, config: Config) -> None:
+    lost = HEIR.replace('inherits: "25.02"\n', "")
+    with pytest.raises(ManifestError, match=r"previous: '25\.03' is no release of tiny") as caught:
+        resolve(write_catalog(r25_04=lost), config, "25.04", variant="vendor")
+
+    assert caught.value.location is not None
+    assert caught.value.location.line == 2
+    assert "`inherits:` one that has" in str(caught.value.hint)
+
+
+def test_a_component_can_be_left_out_of_a_variant_with_its_reason(write_catalog: Write, config: Config) -> None:
+    image = IMAGE.replace(
+        "      open: {kind: pip, distribution: lib-open",
+        "    left_out:\n      open: {en: not public, zh: 未公开}\n    x: {kind: pip, distribution: lib-open",
+    )
+    image = "\n".join(line for line in image.splitlines() if not line.startswith("    x:")) + "\n"
+    release = resolve(write_catalog(image), config, "25.02", variant="open")
+
+    assert "library" not in [item.id for item in release.components]
+    assert [(item.id, item.version, item.reason.in_("zh")) for item in release.left_out] == [
+        ("library", "2.23.4.11", "未公开")
+    ]
+    assert release.tag == "25.02-tool1.4"
+
+
+def test_a_short_driver_keeps_the_lists_of_the_release_before(write_catalog: Write, config: Config) -> None:
+    first = RELEASE + 'driver: {requires: ">=570", data_centre: {R535: "535.86"}, refused: [R530]}\n'
+    heir = 'release: "25.03"\nprevious: "25.02"\ndriver: ">=575"\n'
+    catalog = write_catalog(r25_02=first, r25_03=heir)
+    release = resolve(catalog, config, "25.03", variant="vendor", only_configured=False)
+
+    assert release.driver is not None
+    assert release.driver.requires == ">=575"
+    assert release.driver.data_centre == (("R535", "535.86"),)
+    assert release.driver.refused == ("R530",)

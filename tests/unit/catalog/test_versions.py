@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lj_image.catalog.versions import fill, keeps_promise, public
+from lj_image.catalog.versions import compare, fill, keeps_promise, public
 from lj_image.errors import ManifestError
 
 
@@ -30,6 +30,22 @@ def test_a_promise_is_kept_as_far_as_the_finder_can_see(promised: str, found: st
 
 def test_the_public_part_drops_the_local_one() -> None:
     assert public("4.48.3+ali") == "4.48.3"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("2.44.0", "2.43.0", 1),
+        ("2.6.0a0+ecf3bae40a.nv25.1", "2.6", -1),  # PEP 440: a pre-release sorts before its release
+        ("15.0.50", "15.0.50.20240403-git", -1),
+        ("15.0.50.20240403-git", "15.0.50.20240403-git", 0),
+        ("12.8.0", "12.8", 0),
+        ("4.48.3+ali", "4.48.3", 1),
+    ],
+)
+def test_versions_compare_even_where_they_are_not_pep_440(left: str, right: str, expected: int) -> None:
+    assert compare(left, right) == expected
+    assert compare(right, left) == -expected
 
 
 def test_a_tag_of_the_sister_family_is_made_of_component_versions() -> None:
