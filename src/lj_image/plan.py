@@ -199,6 +199,12 @@ def plan_digest(value: Plan) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
+def layer_digest(layer: Layer) -> str:
+    """Return `sha256:…` over what decides a layer's bytes; its title and its place do not."""
+    text = json.dumps([layer.kind, _content(layer)], sort_keys=True)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
 _SHARED_REASON = "required by several components; changes with almost every release, so it stands last"
 
 

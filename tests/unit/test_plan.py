@@ -10,7 +10,7 @@ from lj_image.catalog.release import Component, PipSource, Release
 from lj_image.catalog.resolve import resolve
 from lj_image.config import Config
 from lj_image.errors import LjImageError
-from lj_image.plan import MIB, PipLayer, plan, plan_digest
+from lj_image.plan import MIB, PipLayer, layer_digest, plan, plan_digest
 from samples.locks import distribution, made_up_lock
 
 
@@ -77,3 +77,10 @@ def test_a_layer_of_distributions_is_sorted_by_name(release: Release) -> None:
     [layer] = [layer for layer in plan(release, made_up_lock(release)).layers if layer.title == "kit"]
     assert isinstance(layer, PipLayer)
     assert [item.name for item in layer.distributions] == ["kit-core", "kit-extra"]
+
+
+def test_a_layer_is_known_by_its_content_and_not_by_its_title(release: Release) -> None:
+    layer = plan(release, made_up_lock(release)).layers[0]
+    assert layer_digest(replace(layer, title="renamed")) == layer_digest(layer)
+    changed = plan(release, made_up_lock(release, more=[distribution("numpy", "1", layer.components[0])])).layers[0]
+    assert layer_digest(changed) != layer_digest(layer)

@@ -122,6 +122,8 @@ class Component:
     features: tuple[str, ...] = ()
     stands_in_for: Text | None = None
     """What the promise means elsewhere, when this is only its public counterpart."""
+    downgrade: Text | None = None
+    """Why the version is lower than in the release before; said by whoever promised it."""
 
     @property
     def installed_version(self) -> str:

@@ -177,6 +177,7 @@ def _components(
             # A stand-in is another thing: it is not said to have the features of what it stands in for.
             features=() if stands_in_for else tuple(item.promise.features),
             stands_in_for=text_of(stands_in_for) if stands_in_for else None,
+            downgrade=text_of(item.promise.downgrade) if item.promise.downgrade else None,
         )
 
 
