@@ -8,23 +8,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, StringConstraints
-
-from lj_image.documents.strict import Strict
 from lj_image.errors import Location, ManifestError
-
-Url = Annotated[str, StringConstraints(pattern=r"^(https?|file)://[^\s@]+$")]
-"""An address without user and password in it: they would end in logs."""
+from lj_image.snapshot import Snapshots, decode
 
 
-class Source(Strict):
+@dataclass(frozen=True, slots=True)
+class Source:
     """An address that may want a password, which is named here and kept elsewhere."""
 
-    url: Url
+    url: str
     username: str | None = None
     password_env: str | None = None
     """The environment variable that holds the password."""
@@ -44,7 +40,8 @@ class Source(Strict):
         return None
 
 
-class Secret(Strict):
+@dataclass(frozen=True, slots=True)
+class Secret:
     """Where a build secret is kept."""
 
     env: str | None = None
@@ -62,10 +59,11 @@ class Secret(Strict):
         )
 
 
-class EndpointsConfig(Strict):
+@dataclass(frozen=True, slots=True)
+class EndpointsConfig:
     """How the addresses of endpoints change on this machine."""
 
-    rewrite: dict[str, str] = Field(default_factory=dict)
+    rewrite: Mapping[str, str] = field(default_factory=dict)
     """Host, which may hold `{region}` -> host and optional path, which may hold `{region}` too."""
 
     def rewritten(self, host: str, region: str | None) -> str:
@@ -77,7 +75,8 @@ class EndpointsConfig(Strict):
         return host
 
 
-class BuildConfig(Strict):
+@dataclass(frozen=True, slots=True)
+class BuildConfig:
     """How builds run on this machine."""
 
     network: Literal["default", "host", "none"] = "default"
@@ -86,20 +85,18 @@ class BuildConfig(Strict):
     """A file of certificates that steps with a network need behind a proxy; given as a secret, never a layer."""
 
 
-class ConfigFile(Strict):
-    """The schema of `config.yaml`."""
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """What `config.yaml` says; `config_schema.py` says what may stand there, and has the same fields."""
 
     variant: str | None = None
-    """The variant to take when none is asked for."""
     cache: str | None = None
-    indexes: dict[str, Source] = Field(default_factory=dict)
-    archives: dict[str, Source] = Field(default_factory=dict)
-    secrets: dict[str, Secret] = Field(default_factory=dict)
-    """For steps that run commands; mounted while they run, never in a layer."""
-    mirrors: dict[str, str] = Field(default_factory=dict)
-    """Registry host in a base's reference -> the registry, and optional path, to take it from."""
-    endpoints: EndpointsConfig = Field(default_factory=EndpointsConfig)
-    build: BuildConfig = Field(default_factory=BuildConfig)
+    indexes: Mapping[str, Source] = field(default_factory=dict)
+    archives: Mapping[str, Source] = field(default_factory=dict)
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+    endpoints: EndpointsConfig = field(default_factory=EndpointsConfig)
+    build: BuildConfig = field(default_factory=BuildConfig)
 
 
 @dataclass(frozen=True)
@@ -123,38 +120,63 @@ class Config:
         return (*mirrors, *rewrites)
 
 
-def load_config(environ: Mapping[str, str] = os.environ) -> Config:
-    """Read the config; a file named by LJ_IMAGE_CONFIG must exist, the one in the user's folder need not."""
+def load_config(environ: Mapping[str, str] = os.environ, snapshots: Snapshots | None = None) -> Config:
+    """Read the config; a file named by LJ_IMAGE_CONFIG must exist, the one in the user's folder need not.
+
+    With `snapshots`, a file that was read before is not validated again. Raises ManifestError.
+    """
+    file = config_path(environ)
+    values = ConfigFile() if file is None else _read_once(file, snapshots)
+    cache = Path(values.cache).expanduser().absolute() if values.cache else default_cache_dir(environ)
+    return Config(file, values, cache)
+
+
+def config_path(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the file that is read: the named one, the user's, or none."""
+    if named := environ.get("LJ_IMAGE_CONFIG"):
+        return Path(named)
     import platformdirs
 
-    named = environ.get("LJ_IMAGE_CONFIG")
-    file = Path(named) if named else Path(platformdirs.user_config_dir("lj-image")) / "config.yaml"
-    if not named and not file.exists():
-        values, found = _defaults(), None
-    else:
-        values, found = _read(file), file
-    cache = values.cache or environ.get("LJ_IMAGE_CACHE") or platformdirs.user_cache_dir("lj-image")
-    return Config(file=found, values=values, cache_dir=Path(cache).expanduser().absolute())
+    file = Path(platformdirs.user_config_dir("lj-image")) / "config.yaml"
+    return file if file.exists() else None
 
 
-def _defaults() -> ConfigFile:
-    """Return what holds without a file, unvalidated: building the validators would take longer than `list` does."""
-    return ConfigFile.model_construct(endpoints=EndpointsConfig.model_construct(), build=BuildConfig.model_construct())
+def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where the cache is unless the config moves it."""
+    if named := environ.get("LJ_IMAGE_CACHE"):
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("lj-image"))
+
+
+def _read_once(file: Path, snapshots: Snapshots | None) -> ConfigFile:
+    """Take what was read from the very same bytes before: building the validators takes longer than `list` does."""
+    if snapshots is None or not file.is_file():
+        return _read(file)
+    before = file.read_bytes()
+    if (kept := snapshots.read(before, ConfigFile)) is not None:
+        return kept
+    values = _read(file)
+    if file.read_bytes() == before:
+        snapshots.write(before, values)
+    return values
 
 
 def _read(file: Path) -> ConfigFile:
+    from lj_image.config_schema import ConfigSchema
     from lj_image.documents.models import read_model
 
-    values, document = read_model(file, ConfigFile)
-    for name, source in (*values.indexes.items(), *values.archives.items()):
-        if source.username and not (source.password_env or source.password_file):
-            section = "indexes" if name in values.indexes else "archives"
-            raise ManifestError(
-                f"{section}.{name} has a user name but no place for the password",
-                hint="add `password_env: NAME` or `password_file: PATH`",
-                location=document.place_of((section, name)),
-            )
-    return values
+    entry, document = read_model(file, ConfigSchema)
+    for section, sources in (("indexes", entry.indexes), ("archives", entry.archives)):
+        for name, source in sources.items():
+            if source.username and not (source.password_env or source.password_file):
+                raise ManifestError(
+                    f"{section}.{name} has a user name but no place for the password",
+                    hint="add `password_env: NAME` or `password_file: PATH`",
+                    location=document.place_of((section, name)),
+                )
+    return decode(ConfigFile, entry.model_dump())
 
 
 def _first_line(path: Path) -> str:

@@ -53,9 +53,12 @@ def test_an_endpoint_is_rewritten_by_the_rule_that_fits(rule: dict[str, str], ex
     assert EndpointsConfig(rewrite=rule).rewritten(HOST, "cn-beijing") == expected
 
 
-def test_a_password_in_an_address_is_refused() -> None:
-    with pytest.raises(ValueError, match="pattern"):
-        Source(url="https://user:secret@index.example/simple")
+def test_a_password_in_an_address_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("indexes: {vendor: {url: 'https://user:secret@index.example/simple'}}\n")
+    with pytest.raises(ManifestError, match="not written as it should be") as caught:
+        load_config({"LJ_IMAGE_CONFIG": str(path)})
+    assert "secret" not in str(caught.value.lines())
 
 
 def test_a_user_without_a_place_for_the_password_is_refused(tmp_path: Path) -> None:

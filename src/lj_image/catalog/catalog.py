@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lj_image.documents.nodes import Document, read_document
 from lj_image.errors import Location, ManifestError, UsageError
 from lj_image.suggest import did_you_mean
 
-if TYPE_CHECKING:  # pydantic is late: `lj-image list` does without
+if TYPE_CHECKING:  # late: `list` does without pydantic, and a release that was resolved before without YAML, too
     from lj_image.catalog.schema import BaseFile, BootstrapFile, ImageFile, ReleaseFile
+    from lj_image.documents.nodes import Document
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,8 @@ class Catalog:
 
     @cached_property
     def _documents(self) -> dict[str, Document]:
+        from lj_image.documents.nodes import read_document
+
         paths = sorted(self.root.glob("*/image.yaml"))
         return {path.parent.name: read_document(path, shown(path)) for path in paths}
 

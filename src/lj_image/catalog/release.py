@@ -87,6 +87,11 @@ class FilesSource:
     path: str
 
 
+def is_tree_of(folder: Path, tree: Path) -> bool:
+    """Say whether a tree is a folder inside an image's own, wherever links lead to."""
+    return tree.is_dir() and tree.resolve().is_relative_to(folder.resolve())
+
+
 @dataclass(frozen=True, slots=True)
 class AptSource:
     """Distribution packages at exact versions."""

@@ -28,6 +28,7 @@ from lj_image.catalog.release import (
     Release,
     RunConfig,
     RunSource,
+    is_tree_of,
 )
 from lj_image.catalog.variants import choose_variant
 from lj_image.catalog.versions import fill
@@ -236,8 +237,8 @@ def _distributions(
 
 
 def _tree(family: Family, component_id: str, source: schema.FilesKind) -> Path:
-    tree = (family.folder / source.tree).resolve()
-    if not tree.is_dir() or not tree.is_relative_to(family.folder.resolve()):
+    tree = family.folder / source.tree
+    if not is_tree_of(family.folder, tree):
         raise ManifestError(
             f"component {component_id!r}: {source.tree} is no folder of {family.name}",
             hint="name a folder inside the image's own folder",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lj_image.lock.lock import Lock
     from lj_image.lock.store import ArtifactStore
     from lj_image.plan import Plan
+    from lj_image.snapshot import Snapshots
 
 
 class App:
@@ -36,10 +37,18 @@ class App:
         """The config in force; rules that change an address are shown when it is first used."""
         from lj_image.config import load_config
 
-        config = load_config()
+        config = load_config(snapshots=self._snapshots)
         for rule in config.in_force():
             self.say(f"config: {rule}")
         return config
+
+    @cached_property
+    def _snapshots(self) -> Snapshots:
+        """What earlier runs have read; where the cache is by default, since the config itself is among it."""
+        from lj_image.config import default_cache_dir
+        from lj_image.snapshot import Snapshots
+
+        return Snapshots(default_cache_dir() / "snapshots")
 
     @cached_property
     def store(self) -> ArtifactStore:
@@ -60,11 +69,12 @@ class App:
     ) -> Release:
         """Resolve a release of the catalog; see `catalog.resolve.resolve`."""
         from lj_image.catalog.release import Platform
-        from lj_image.catalog.resolve import resolve
+        from lj_image.catalog.resolved import resolve_once
 
-        return resolve(
+        return resolve_once(
             self.catalog,
             self.config,
+            self._snapshots,
             name,
             variant=variant,
             platform=Platform.parse(platform) if platform else None,
