@@ -9,7 +9,9 @@ def closest(name: str, known: Iterable[str], *, most: int = 3) -> tuple[str, ...
     """Return up to `most` known names that look like `name`, best first; case is ignored."""
     import difflib  # late: only a mistake needs it
 
-    by_folded = {item.casefold(): item for item in known}
+    by_folded: dict[str, str] = {}
+    for item in known:  # of spellings that differ by case, the first: the id, not its alias
+        by_folded.setdefault(item.casefold(), item)
     matches = difflib.get_close_matches(name.casefold(), by_folded, n=most, cutoff=0.5)
     return tuple(by_folded[match] for match in matches)
 

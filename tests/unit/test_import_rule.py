@@ -16,7 +16,7 @@ LEVELS = (
     {"config_schema"},
     {"config"},
     {"catalog"},
-    {"lock"},
+    {"lock", "manifest"},
     {"plan", "context"},
     {"templating"},
     {"dockerfile"},
