@@ -46,6 +46,12 @@ def driver_of(chain: tuple[ReleaseEntry, ...]) -> Driver | None:
     return found
 
 
+def architectures_of(chain: tuple[ReleaseEntry, ...]) -> tuple[str, ...]:
+    """Return the architectures that a release is made for: the nearest entry's, or amd64 where none names any."""
+    named = next((item.file.architectures for item in reversed(chain) if item.file.architectures), ["amd64"])
+    return tuple(named)
+
+
 def run_flags(entry: schema.RunEntry) -> RunFlags:
     """Return how a container of the image is run."""
     return RunFlags(entry.ipc, entry.network, entry.privileged, entry.shm_size)

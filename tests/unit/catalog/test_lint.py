@@ -33,4 +33,4 @@ def test_a_spelling_that_means_two_components_is_found(write_catalog: Callable[.
 def test_a_source_for_an_unknown_variant_is_found(write_catalog: Callable[..., Catalog]) -> None:
     image = IMAGE.replace("      open: {kind: base, probe: python}", "      opn: {kind: base, probe: python}")
     messages = [item.message for item in lint(write_catalog(image=image))]
-    assert "components.runtime has a source for 'opn', which is no variant" in messages
+    assert "components.runtime has a source for 'opn', which is no variant of tiny" in messages
