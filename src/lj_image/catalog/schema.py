@@ -1,13 +1,13 @@
 """The files a person edits, as pydantic models: the one definition of what may stand in them.
 
-`image.yaml` is an ImageFile, `releases/*.yaml` a ReleaseFile, `bases/*.yaml` a BaseFile.
+`image.yaml` is an ImageFile, `releases/*.yaml` a ReleaseFile, `bases/*.yaml` a BaseFile, `notes/topics.yaml` a TopicsFile.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from lj_image.documents.strict import Strict
 
@@ -245,10 +245,18 @@ class Promise(Strict):
     """For a variant's own version of something that is promised otherwise: what it replaces."""
 
 
+def _nothing_is_empty(value: object) -> object:
+    return {} if value is None else value
+
+
+Promises = Annotated[dict[str, Version | Promise], BeforeValidator(_nothing_is_empty)]
+"""Component -> what is promised; a bare `components:`, whose lines are all comments, promises nothing."""
+
+
 class VariantPromises(Strict):
     """What a release promises in one variant only."""
 
-    components: dict[str, Version | Promise] = Field(default_factory=dict)
+    components: Promises = Field(default_factory=dict)
     unavailable: TextEntry | None = None
     """Why the release cannot be built in this variant."""
     expected_complaints: dict[str, list[str]] = Field(default_factory=dict)
@@ -288,12 +296,46 @@ class ReleaseFile(Strict):
     """Inherited; amd64 where no release says otherwise."""
     driver: Driver | DriverEntry | None = None
     """Inherited; the short form changes `requires` and keeps the lists."""
-    components: dict[str, Version | Promise] = Field(default_factory=dict)
+    components: Promises = Field(default_factory=dict)
     unlisted: list[str] = Field(default_factory=list)
     """Inherited components that this release no longer promises."""
     variants: dict[str, VariantPromises] = Field(default_factory=dict)
     highlights: list[str | HighlightEntry] = Field(default_factory=list)
     fixes: list[TextEntry] = Field(default_factory=list)
+
+
+class TopicEntry(Strict):
+    """A text of the notes about one subject, and the releases and variants that it is about."""
+
+    topic: Name
+    """The text in each language is the template `<topic>.<language>.md.j2` beside this file."""
+    section: Literal["assets", "enhancements", "enable", "launch", "usage", "issues"]
+    title: TextEntry
+    from_: ReleaseName | None = Field(default=None, alias="from")
+    """The first release; every one, when it is not written."""
+    until: ReleaseName | None = None
+    """The last release, repaired ones of its month included."""
+    variants: list[str] | None = Field(default=None, min_length=1)
+    """The variants; all, when it is not written."""
+
+
+class ContentsEntry(Strict):
+    """How the table of contents is laid out."""
+
+    components: TextEntry | None = None
+    """What the list of components is called, when not core components."""
+    tag: bool = False
+    """Whether it names the image's tag."""
+
+
+class TopicsFile(Strict):
+    """`notes/topics.yaml` of a family: which texts its notes have."""
+
+    contents: ContentsEntry = Field(default_factory=ContentsEntry)
+    example_regions: list[Name] | None = Field(default=None, min_length=1)
+    """Regions that explain the address inside a region; the family's first two, when it is not written."""
+    topics: list[TopicEntry] = Field(default_factory=list)
+    """In the order in which they are told."""
 
 
 class BaseFile(Strict):

@@ -20,6 +20,7 @@ from lj_image.errors import LjImageError
 COMMANDS: Final = {
     "list": "List images, releases and variants.",
     "show": "Show a release: its components and where they come from.",
+    "new": "Write the file of a new release, ready to be edited.",
     "set": "Set versions in a release's file, and change nothing else in it.",
     "lint": "Check every file of the catalog, without a network.",
     "lock": "Resolve a release to exact files and write its lock.",
