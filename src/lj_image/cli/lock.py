@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--platform", metavar="OS/ARCH", help="Such as linux/arm64.")
 @click.option("--check", is_flag=True, help="Change nothing; exit code 2 when a lock is missing or stale.")
 @click.option("--upgrade", "upgrades", multiple=True, metavar="NAME", help="Let a locked distribution move; repeat it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
     app: App,
@@ -30,6 +31,7 @@ def command(
     platform: str | None,
     check: bool,
     upgrades: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Resolve a release to exact files and write its lock; without RELEASE, every release.
 
@@ -40,11 +42,10 @@ def command(
     lj-image lock --check
     """
     releases = _releases(app, release, variant, platform)
-    if check:
-        return _check(app, releases)
-    for item in releases:
-        _lock(app, item, upgrades)
-    return 0
+    rows = [_check(app, item, as_json) if check else _lock(app, item, upgrades, as_json) for item in releases]
+    if as_json:
+        app.print_json(rows)
+    return 0 if all(row["fresh"] for row in rows) else 2
 
 
 def _releases(app: App, release: str | None, variant: str | None, platform: str | None) -> list[Release]:
@@ -61,24 +62,23 @@ def _releases(app: App, release: str | None, variant: str | None, platform: str 
     return found
 
 
-def _check(app: App, releases: list[Release]) -> int:
+def _check(app: App, release: Release, as_json: bool) -> dict[str, Any]:
+    """Say whether a lock is fresh; what is wrong with it is a finding here, not an error."""
     from lj_image.lock.lockfile import lock_path
     from lj_image.lock.staleness import require_fresh
 
-    stale = 0
-    for item in releases:
-        try:
-            require_fresh(item, lock_path(item))
-        except LockError as error:
-            stale += 1
-            for line in error.lines():
-                app.print(line)
-        else:
-            app.print(f"{item.image} {item.key}: the lock is fresh")
-    return 2 if stale else 0
+    lines = [f"{release.image} {release.key}: the lock is fresh"]
+    finding: LockError | None = None
+    try:
+        require_fresh(release, lock_path(release))
+    except LockError as error:
+        finding, lines = error, list(error.lines())
+    for line in () if as_json else lines:
+        app.print(line)
+    return _row(release) | {"fresh": finding is None, "finding": finding and finding.message}
 
 
-def _lock(app: App, release: Release, upgrades: tuple[str, ...]) -> None:
+def _lock(app: App, release: Release, upgrades: tuple[str, ...], as_json: bool) -> dict[str, Any]:
     from lj_image.lock.lockfile import lock_path, write_lock
     from lj_image.lock.progress import progress_for
     from lj_image.lock.resolve import resolve
@@ -87,8 +87,16 @@ def _lock(app: App, release: Release, upgrades: tuple[str, ...]) -> None:
     previous = _previous(app, path)
     found = resolve(release, app.config, previous=previous, upgrade=upgrades, progress=progress_for())
     write_lock(found, path)
-    size_mib = sum(item.size_bytes for item in found.artifacts()) / 1024**2
-    app.print(f"{path}: {len(found.artifacts())} files, {size_mib:,.1f} MiB")
+    size_bytes = sum(item.size_bytes for item in found.artifacts())
+    if not as_json:
+        app.print(f"{path}: {len(found.artifacts())} files, {size_bytes / 1024**2:,.1f} MiB")
+    return _row(release) | {"fresh": True, "files": len(found.artifacts()), "size_bytes": size_bytes}
+
+
+def _row(release: Release) -> dict[str, Any]:
+    from lj_image.lock.lockfile import lock_path
+
+    return {"image": release.image, "key": release.key, "path": str(lock_path(release))}
 
 
 def _previous(app: App, path: Path) -> Lock | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -214,8 +215,15 @@ def test_a_lock_that_was_edited_is_refused_wherever_it_is_read(
         assert lock.read_text() == edited
         assert run([*images, "lock", *select, "--check"]) == 2
     capsys.readouterr()
-    assert run([*images, "lock", *select]) == 0  # the command that every message names mends it
+    assert run([*images, "lock", *select, "--check", "--json"]) == 2
+    assert [item["fresh"] for item in json.loads(capsys.readouterr().out)] == [False]
+    assert run([*images, "lock", *select, "--json"]) == 0  # the command that every message names mends it
+    (made,) = json.loads(capsys.readouterr().out)
+    assert (made["image"], made["key"], made["path"], made["files"]) == ("tiny", "25.02-open", str(lock), 4)
     assert lock.read_text() == good
+    assert run([*images, "lock", *select, "--check", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["fresh"], found["finding"]) == (True, None)
 
 
 @pytest.mark.parametrize("command", [["build", "25.02", "--variant", "open"], ["push", "25.02", "--public"]])
