@@ -12,6 +12,7 @@ import pytest
 
 from lj_image.catalog.catalog import Catalog
 from lj_image.cli import COMMANDS, run
+from lj_image.documents.nodes import read_document
 from samples.tiny import RELEASE
 
 ROOT = Path(__file__).parents[3]
@@ -134,4 +135,5 @@ def test_refs_prints_references_and_nothing_else(
         "egslingjun-registry.cn-wulanchabu.cr.aliyuncs.com/egslingjun/training-nv-pytorch:25.02-serverless"
     )
     assert "acs-registry-vpc.cn-beijing.cr.aliyuncs.com/egslingjun/training-nv-pytorch:25.02-serverless" in references
-    assert len(references) == 26
+    family = read_document(ROOT / "images/training-nv-pytorch/image.yaml").data
+    assert len(references) == 1 + len(family["endpoints"]["vpc"]["regions"])
