@@ -14,8 +14,8 @@ from lj_image.errors import ManifestError
 
 def sources(subject: ReleaseSubject) -> Iterator[Finding]:
     """Find every promised component that an available variant neither has a source of nor leaves out."""
-    architectures = set(architectures_of(subject.chain))
     for variant in _available(subject):
+        architectures = set(_architectures(subject, variant))
         for component_id, item in subject.promised[variant].items():
             entry = subject.family.file.components[component_id]
             is_wanted = architectures & set(item.promise.architectures or entry.architectures)
@@ -33,7 +33,7 @@ def sources(subject: ReleaseSubject) -> Iterator[Finding]:
 def resolutions(subject: ReleaseSubject) -> Iterator[Finding]:
     """Find what keeps a release from being resolved, in each variant and for each architecture."""
     for variant in _available(subject):
-        for architecture in architectures_of(subject.chain):
+        for architecture in _architectures(subject, variant):
             platform = Platform("linux", architecture)
             try:
                 resolve_variant(subject.catalog, subject.family, subject.chain, variant, "lint", platform, {})
@@ -43,3 +43,20 @@ def resolutions(subject: ReleaseSubject) -> Iterator[Finding]:
 
 def _available(subject: ReleaseSubject) -> Iterator[str]:
     return (variant for variant in subject.family.file.variants if not is_unavailable(subject.entry, variant))
+
+
+def _architectures(subject: ReleaseSubject, variant: str) -> tuple[str, ...]:
+    """Return the release's architectures that a variant is for: a base of ours is made for one, and decides.
+
+    Where it is made for none of them, or unknown, all are returned, so that resolving for them says so.
+    """
+    all_of_release = architectures_of(subject.chain)
+    base = subject.family.file.variants[variant].base
+    if base.image is None:
+        return all_of_release
+    place = subject.family.document.place_of(("variants", variant, "base"))
+    try:
+        made_for = subject.catalog.bootstrap(base.image, place).bootstrap.architecture
+    except ManifestError:
+        return all_of_release
+    return (made_for,) if made_for in all_of_release else all_of_release
