@@ -1,6 +1,7 @@
 """The files a person edits, as pydantic models: the one definition of what may stand in them.
 
-`image.yaml` is an ImageFile, `releases/*.yaml` a ReleaseFile, `bases/*.yaml` a BaseFile, `notes/topics.yaml` a TopicsFile.
+`image.yaml` is an ImageFile, `releases/*.yaml` a ReleaseFile, `bases/*.yaml` a BaseFile, `notes/topics.yaml` a
+TopicsFile.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from lj_image.documents.strict import Strict
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$")]
 """Lower case, digits and single separators: what a repository path and a canonical id may hold."""
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
-"""Year and month, such as "25.02", with a number for a repaired release."""
+"""Year and month in quotes, such as "25.02", with a number for a repaired release; an unquoted 25.10 is 25.1."""
 Version = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
+"""A version, as text: quote it where YAML would read a number, since an unquoted 25.10 is 25.1."""
 Architecture = Literal["amd64", "arm64"]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Driver = Annotated[str, StringConstraints(pattern=r"^>=\d+(\.\d+)*$")]
@@ -249,7 +251,11 @@ def _nothing_is_empty(value: object) -> object:
     return {} if value is None else value
 
 
-Promises = Annotated[dict[str, Version | Promise], BeforeValidator(_nothing_is_empty)]
+Promises = Annotated[
+    dict[str, Version | Promise],
+    BeforeValidator(_nothing_is_empty),
+    Field(json_schema_extra={"type": ["object", "null"]}),
+]
 """Component -> what is promised; a bare `components:`, whose lines are all comments, promises nothing."""
 
 
@@ -257,6 +263,7 @@ class VariantPromises(Strict):
     """What a release promises in one variant only."""
 
     components: Promises = Field(default_factory=dict)
+    """Component -> its version in this variant."""
     unavailable: TextEntry | None = None
     """Why the release cannot be built in this variant."""
     expected_complaints: dict[str, list[str]] = Field(default_factory=dict)
@@ -297,6 +304,7 @@ class ReleaseFile(Strict):
     driver: Driver | DriverEntry | None = None
     """Inherited; the short form changes `requires` and keeps the lists."""
     components: Promises = Field(default_factory=dict)
+    """Component -> its version, or a longer promise; components of the release that is inherited need no line."""
     unlisted: list[str] = Field(default_factory=list)
     """Inherited components that this release no longer promises."""
     variants: dict[str, VariantPromises] = Field(default_factory=dict)

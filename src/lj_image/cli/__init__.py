@@ -22,8 +22,10 @@ COMMANDS: Final = {
     "show": "Show a release: its components and where they come from.",
     "new": "Write the file of a new release, ready to be edited.",
     "set": "Set versions in a release's file, and change nothing else in it.",
+    "schema": "Print the JSON Schema of the files that you edit, for editors.",
     "lint": "Check every file of the catalog, without a network.",
     "lock": "Resolve a release to exact files and write its lock.",
+    "why": "Say why a distribution is in an image.",
     "fetch": "Download the files of a lock into the artifact store.",
     "plan": "Show the layers of a release, and why each stands where it stands.",
     "render": "Write the Dockerfile and its build context.",
@@ -31,6 +33,7 @@ COMMANDS: Final = {
     "verify": "Prove that the versions inside an image are those promised.",
     "push": "Publish a verified release.",
     "refs": "Print the references of a release, and nothing else.",
+    "notes": "Write the notes of a release, in each language of its family.",
     "base": "Ask a base image for its Python, platform and packages.",
 }
 
