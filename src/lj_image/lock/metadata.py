@@ -1,0 +1,97 @@
+"""What a locked distribution requires, in its own words: its core metadata, with markers held against the base."""
+
+from __future__ import annotations
+
+import email.parser
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from lj_image.catalog.release import Release
+from lj_image.lock.lock import Artifact
+from lj_image.lock.store import ArtifactStore
+from lj_image.lock.tags import MACHINES
+
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""No real metadata is larger; a broken archive may claim to be."""
+
+
+def stored_metadata(artifact: Artifact, store: ArtifactStore) -> str | None:
+    """Return the core metadata of a file in the store; None when it is not here, or says nothing."""
+    path = store.path(artifact.sha256)
+    try:
+        return _from_sdist(path) if artifact.kind == "sdist" else _from_wheel(path)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, tarfile.TarError):
+        return None
+
+
+def _from_wheel(path: Path) -> str | None:
+    with zipfile.ZipFile(path) as wheel:
+        names = [item for item in wheel.infolist() if item.filename.count("/") == 1]
+        found = next((item for item in names if item.filename.endswith(".dist-info/METADATA")), None)
+        return wheel.read(found).decode() if found and found.file_size <= MOST_BYTES else None
+
+
+def _from_sdist(path: Path) -> str | None:
+    """Read PKG-INFO; its requirements count only from metadata 2.2 on, when they are not dynamic (PEP 643)."""
+    with tarfile.open(path) as sdist:
+        for member in sdist:
+            if member.name.count("/") == 1 and member.name.endswith("/PKG-INFO") and member.size <= MOST_BYTES:
+                content = sdist.extractfile(member)
+                text = content.read().decode() if content else ""
+                headers = email.parser.HeaderParser().parsestr(text)
+                dynamic = {item.casefold() for item in headers.get_all("Dynamic") or ()}
+                settled = str(headers["Metadata-Version"]) >= "2.2" and "requires-dist" not in dynamic
+                return text if settled else None
+    return None
+
+
+def requirements_on(name: str, metadata: str, environment: Mapping[str, str]) -> tuple[Requirement, ...]:
+    """Return what a distribution requires of another one, by that one's normalised name.
+
+    Requirements of extras count only where nothing else asks for it: a lock does not say which extras are in use.
+    """
+    found = [item for item in _requirements(metadata) if canonicalize_name(item.name) == name]
+    always = [item for item in found if item.marker is None or item.marker.evaluate({**environment, "extra": ""})]
+    return tuple(always or [item for item in found if _holds_with_an_extra(item, metadata, environment)])
+
+
+def _requirements(metadata: str) -> Iterable[Requirement]:
+    for line in email.parser.HeaderParser().parsestr(metadata).get_all("Requires-Dist") or ():
+        try:
+            yield Requirement(line)
+        except InvalidRequirement:  # old metadata holds some; pip and uv pass over them too
+            continue
+
+
+def _holds_with_an_extra(item: Requirement, metadata: str, environment: Mapping[str, str]) -> bool:
+    extras = email.parser.HeaderParser().parsestr(metadata).get_all("Provides-Extra") or ()
+    return item.marker is not None and any(item.marker.evaluate({**environment, "extra": name}) for name in extras)
+
+
+def marker_environment(release: Release) -> dict[str, str]:
+    """Return the values of markers (PEP 508) inside the base, which is not the machine that we run on."""
+    python = release.base.facts.python
+    return {
+        "implementation_name": "cpython",
+        "implementation_version": python,
+        "os_name": "posix",
+        "platform_machine": MACHINES[release.platform.architecture],
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Linux",
+        "platform_version": "",
+        "python_full_version": python,
+        "python_version": ".".join(python.split(".")[:2]),
+        "sys_platform": "linux",
+    }
+
+
+def excluding(requirements: Iterable[Requirement], version: str) -> tuple[Requirement, ...]:
+    """Return the requirements that a version does not satisfy; a pre-release is judged by its number."""
+    return tuple(item for item in requirements if not item.specifier.contains(version, prereleases=True))
