@@ -28,5 +28,5 @@ def command(app: App, release: str | None, as_json: bool) -> int:
     else:
         for line in (line for finding in findings for line in finding.lines()):
             app.print(line)
-        app.say(f"{len(findings)} findings" if findings else "no findings")
+        app.say(f"{len(findings) or 'no'} finding{'' if len(findings) == 1 else 's'}")
     return 2 if findings else 0
