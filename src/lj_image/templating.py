@@ -9,8 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lj_image.errors import Location, ManifestError
+
 if TYPE_CHECKING:
-    from jinja2 import BytecodeCache, Environment, Template
+    from jinja2 import BytecodeCache, Environment, Template, TemplateError
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,15 @@ class Templates:
     def get(self, name: str) -> Template:
         """Return a template; raises jinja2.TemplateError for one that is absent or faulty."""
         return self._environment.get_template(name)
+
+    def render(self, name: str, **values: object) -> str:
+        """Render a template; raises ManifestError with file and line for one that is absent or faulty."""
+        from jinja2 import TemplateError
+
+        try:
+            return self.get(name).render(**values)
+        except TemplateError as error:
+            raise _fault(name, error) from None
 
     @cached_property
     def _environment(self) -> Environment:
@@ -51,6 +62,21 @@ def project_templates(images_root: Path, cache_dir: Path | None = None) -> Templ
     source_tree = Path(__file__).parents[2] / "templates"  # an editable install has them in the repository
     folders = tuple(folder for folder in (images_root.parent / "templates", own, source_tree) if folder.is_dir())
     return Templates(folders, cache_dir / "templates" if cache_dir else None)
+
+
+def _fault(name: str, error: TemplateError) -> ManifestError:
+    """Say where a template is faulty: its syntax knows the place, what it asks for is found by the traceback."""
+    from jinja2 import TemplateNotFound, TemplateSyntaxError
+
+    if isinstance(error, TemplateNotFound):
+        return ManifestError(f"there is no template {error.name}", hint=f"write it; {name} asks for it")
+    if isinstance(error, TemplateSyntaxError):
+        return ManifestError(f"{name}: {error.message}", location=Location(error.filename or name, error.lineno))
+    from traceback import extract_tb  # late: only a fault needs it
+
+    frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename.endswith(".j2")]
+    place = Location(frames[-1].filename, frames[-1].lineno) if frames else None
+    return ManifestError(f"{name}: {error.message}", location=place)
 
 
 def _cache(folder: Path) -> BytecodeCache:

@@ -133,7 +133,7 @@ def _keys_at(model: type[BaseModel], path: KeyPath) -> tuple[str, ...]:
     """Return the keys that the schema knows where the unknown one stands."""
     keys: list[str] = []
     for candidate in _models_at(model, path):
-        keys.extend(candidate.model_fields)
+        keys.extend(field.alias or name for name, field in candidate.model_fields.items())
     return tuple(dict.fromkeys(keys))
 
 
