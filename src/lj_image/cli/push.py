@@ -64,7 +64,7 @@ def command(
         verify=not no_verify,
         force_tag=force_tag,
         dry_run=dry_run,
-        progress=_progress(),
+        progress=push_progress(),
     )
     if as_json:
         app.print_json(outcome.to_json())
@@ -76,7 +76,8 @@ def command(
     return 0
 
 
-def _progress() -> PushProgress:
+def push_progress() -> PushProgress:
+    """Return what suits stderr: live on a terminal, else one line per event."""
     import sys
 
     from lj_image.builders.docker.push_progress import PlainProgress, RichProgress

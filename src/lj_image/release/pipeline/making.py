@@ -1,0 +1,84 @@
+"""The steps that need an engine: build, and the proof of what was built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from lj_image import __version__
+from lj_image.errors import VerificationError
+from lj_image.plan import plan_digest
+from lj_image.release.build import Options, build
+from lj_image.release.pipeline.files import are_there, contents_of, digest_of, sha256_of, write_bytes, write_text
+from lj_image.release.pipeline.step import Done, Kept, Step
+from lj_image.release.pipeline.work import Work
+from lj_image.release.proof import built_image, prove
+from lj_image.release.record import Built
+
+REPORT: Final = "verify.json"
+JUNIT: Final = "verify.junit.xml"
+
+
+def build_step(work: Work) -> Step:
+    """Return the step that builds; whether the image is up to date, the build itself knows best: it asks the engine."""
+
+    def act() -> Done:
+        built, up_to_date = build(work.plan, Options(), work.workshop, work.means.observe)
+        return Done(f"up to date: {_told(built)}", "skipped") if up_to_date else Done(_told(built))
+
+    return Step(
+        "build",
+        "making the image, unless the engine has it",
+        lambda: digest_of(plan_digest(work.plan), work.plan.lock.digest),
+        act,
+    )
+
+
+def _told(built: Built) -> str:
+    return f"{built.tag} {built.image_id}, {built.size_bytes / 1024**2:,.1f} MiB"
+
+
+def verify_step(work: Work) -> Step:
+    """Return the step that proves the image; a proof holds for this image, plan, these tests and this tool."""
+
+    def inputs() -> str:
+        tests = work.release.folder / "tests"
+        image_id = built_image(work.record(), work.release.key)
+        return digest_of(image_id, plan_digest(work.plan), contents_of(tests, tests.rglob("*")), __version__)
+
+    def act() -> Done:
+        image_id = built_image(work.record(), work.release.key)
+        folder = work.states.files
+        report, _ = prove(work.plan, image_id, work.workshop, junit=folder / JUNIT)
+        work.report = report
+        write_text(folder / REPORT, _json(work))
+        _hand_out(folder, work.folder)
+        if not report.passed:
+            failed = ", ".join(check.name for check in report.failed) or "nothing was checked"
+            raise VerificationError(report.summary(), hint=f"{failed}\nmore: {work.folder / REPORT}")
+        return Done(report.summary(), files={name: sha256_of(folder / name) or "" for name in (REPORT, JUNIT)})
+
+    def still(kept: Kept) -> Done | None:
+        record, image_id = work.record(), built_image(work.record(), work.release.key)
+        if record is None or record.verified is None or not record.proves(image_id):
+            return None
+        if not kept.files or not are_there(work.states.files, kept.files):
+            return None
+        _hand_out(work.states.files, work.folder)
+        return Done(f"this image was proven at {record.verified.at}", "skipped")
+
+    return Step("verify", "holding the image against its promises", inputs, act, still)
+
+
+def _json(work: Work) -> str:
+    from lj_image.verify.report import to_json
+
+    assert work.report is not None
+    return json.dumps(to_json(work.report), indent=2, ensure_ascii=False) + "\n"
+
+
+def _hand_out(kept: Path, folder: Path) -> None:
+    """Copy the proof's papers into the folder of the run."""
+    for name in (REPORT, JUNIT):
+        write_bytes(folder / name, (kept / name).read_bytes())
