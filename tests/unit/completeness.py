@@ -113,13 +113,20 @@ def _sample(kind: Kind) -> str | None:
     return None if sampled else f"a component of kind {kind.name} in tests/families/every-kind, built by an e2e test"
 
 
+def _reviewed(kind: Kind) -> str | None:
+    golden = _text("tests/unit/golden/every-kind.mounts.Dockerfile")
+    if kind.name in WITHOUT_LAYER or re.search(rf"^# .*, {kind.name}$", golden, re.M):
+        return None
+    return f"a component of kind {kind.name} in EVERY_KIND of tests/unit/test_dockerfile.py, and UPDATE_GOLDEN=1"
+
+
 def _description(kind: Kind) -> str | None:
     told = f"| `{kind.name}` |" in _text("CONTRIBUTING.md")
     return None if told else f"a line `| \\`{kind.name}\\` | … |` in CONTRIBUTING.md: Kinds of components"
 
 
 KIND_PARTS: tuple[Callable[[Kind], str | None], ...] = (
-    *(_value_class, _resolution, _layer, _template, _probe, _sample, _description),
+    *(_value_class, _resolution, _layer, _template, _probe, _sample, _reviewed, _description),
 )
 
 Ask = Callable[[str, Mapping[str, str]], str | None]

@@ -42,6 +42,7 @@ def test_a_made_up_kind_lacks_everything_and_is_told_where_to_add_it() -> None:
         "kind 'conda': templates/components/conda.j2, in both forms (mounts, staged)",
         "kind 'conda': its `case` in verify/probes/__init__.py: probe_name",
         "kind 'conda': a component of kind conda in tests/families/every-kind, built by an e2e test",
+        "kind 'conda': a component of kind conda in EVERY_KIND of tests/unit/test_dockerfile.py, and UPDATE_GOLDEN=1",
         "kind 'conda': a line `| \\`conda\\` | … |` in CONTRIBUTING.md: Kinds of components",
     ]
 

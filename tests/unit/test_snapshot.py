@@ -15,6 +15,7 @@ from lj_image.catalog.release import Platform, Release
 from lj_image.catalog.selection import buildable
 from lj_image.config import Config, ConfigFile, Source
 from lj_image.snapshot import MOST, Snapshots, decode, encode
+from unit.completeness import kinds
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,9 +85,7 @@ def test_every_release_that_there_is_comes_back_as_it_was(tmp_path: Path) -> Non
     known = Config(None, values, tmp_path)
     roots = (ROOT / "images", ROOT / "tests" / "families")
     found = [item for root in roots for item in _releases(root, known, tmp_path)]
-    assert {source for item in found for source in (part.source.kind for part in item.components)} == {
-        *("base", "pip", "archive", "files", "apt", "run")
-    }
+    assert {part.source.kind for item in found for part in item.components} == {kind.name for kind in kinds()}
     for release in found:
         assert decode(Release, json.loads(json.dumps(encode(release)))) == release
 
