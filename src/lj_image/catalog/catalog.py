@@ -160,16 +160,20 @@ class Catalog:
             )
         return validate(document, BootstrapFile)
 
+    def families_with(self, release: str) -> tuple[str, ...]:
+        """Return the names of the families that have a release of that name."""
+        return tuple(name for name in self.family_names if release in release_names(self.root / name))
+
     def find(self, release: str) -> tuple[Family, str]:
         """Return the family and name of a release written as `25.02` or `training-nv-pytorch/25.02`."""
         family_name, slash, name = release.rpartition("/")
         if slash:
             return self.family(family_name), name
-        having = [family for family in map(self.family, self.family_names) if name in family.release_names]
+        having = self.families_with(name)
         if len(having) == 1:
-            return having[0], name
+            return self.family(having[0]), name
         if having:
-            names = " or ".join(f"{family.name}/{name}" for family in having)
+            names = " or ".join(f"{family}/{name}" for family in having)
             raise UsageError(f"several images have a release {name}", hint=f"write {names}")
         known = [item for family in map(self.family, self.family_names) for item in family.release_names]
         raise UsageError(f"no release {release!r}", hint=did_you_mean(release, known, noun="releases"))

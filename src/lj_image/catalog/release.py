@@ -332,6 +332,13 @@ class Release:
     overridden: Mapping[str, str] = field(default_factory=dict)
     """Versions tried with --set, not written in the manifest."""
     size_budget_bytes: int | None = None
+    image_in_commands: str | None = None
+    """The image's name where commands have to say it, since another image has a release of that name."""
+
+    @property
+    def asked_as(self) -> str:
+        """What commands take for it: 25.02, or training-nv-pytorch/25.04 where 25.04 alone means several."""
+        return f"{self.image_in_commands}/{self.name}" if self.image_in_commands else self.name
 
     @property
     def key(self) -> str:

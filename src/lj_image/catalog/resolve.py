@@ -120,6 +120,7 @@ def resolve_variant(
         notes=notes_of(family.file.notes),
         overridden=dict(overridden),
         size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
+        image_in_commands=family.name if len(catalog.families_with(own.release)) > 1 else None,
     )
 
 

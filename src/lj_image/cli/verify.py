@@ -59,7 +59,8 @@ def _recorded(app: App, name: str | None, variant: str | None) -> tuple[Plan, st
         name, variant = last_built(app)
     release = app.release(name, variant)
     plan = app.plan(release)
-    return plan, built_image(Records(app.config.cache_dir, release.image).read(plan.key), plan.key)
+    record = Records(app.config.cache_dir, release.image).read(plan.key)
+    return plan, built_image(record, plan.key, release.image_in_commands)
 
 
 def _claimed(app: App, api: docker.APIClient, reference: str) -> tuple[Plan, str]:

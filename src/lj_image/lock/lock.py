@@ -62,6 +62,8 @@ class Lock:
     archives: tuple[LockedArchive, ...]
     digest: str
     """`sha256:…` of the file's text."""
+    image_in_commands: str | None = None
+    """As in Release: named in the lock's own command where its release alone means several."""
 
     def artifacts(self) -> tuple[Artifact, ...]:
         """Return every file to fetch."""

@@ -24,14 +24,14 @@ def differences(release: Release, lock: Lock) -> tuple[str, ...]:
 
 def require_fresh(release: Release, path: Path) -> Lock:
     """Return the lock of a release; raises LockError when it is missing, edited or stale."""
-    lock = read_lock(path)
+    lock = read_lock(path, image=release.image_in_commands)
     changed = differences(release, lock)
     if lock.key == release.key and not changed:
         return lock
     more = (f"… and {len(changed) - _SHOWN} more lines",) if len(changed) > _SHOWN else ()
     raise LockError(
         f"the lock of {release.key} is stale: {_summary(release, lock, changed)}",
-        hint="\n".join((*changed[:_SHOWN], *more, f"run: {lock_command(release.key)}")),
+        hint="\n".join((*changed[:_SHOWN], *more, f"run: {lock_command(release.key, release.image_in_commands)}")),
         location=Location(str(path)),
     )
 

@@ -136,11 +136,15 @@ def _recorded(plan: Plan, report: VerifyReport, workshop: Workshop) -> Record:
     return workshop.records.update(plan.key, change)
 
 
-def built_image(record: Record | None, key: str) -> str:
-    """Return the image id in a record; raises VerificationError when nothing was built."""
+def built_image(record: Record | None, key: str, image: str | None = None) -> str:
+    """Return the image id in a record; raises VerificationError when nothing was built.
+
+    `image` is what the command in the hint says before the release; see Release.image_in_commands.
+    """
     if record is None or record.built is None:
         release, _, variant = key.partition("-")
+        named = f"{image}/{release}" if image else release
         raise VerificationError(
-            f"{key} has not been built on this machine", hint=f"run: lj-image build {release} --variant {variant}"
+            f"{key} has not been built on this machine", hint=f"run: lj-image build {named} --variant {variant}"
         )
     return record.built.image_id

@@ -178,3 +178,13 @@ def test_a_short_driver_keeps_the_lists_of_the_release_before(write_catalog: Wri
     assert release.driver.requires == ">=575"
     assert release.driver.data_centre == (("R535", "535.86"),)
     assert release.driver.refused == ("R530",)
+
+
+def test_a_release_knows_how_commands_ask_for_it(write_catalog: Write, config: Config) -> None:
+    catalog = write_catalog()
+    assert resolve(catalog, config, "25.02", variant="open").asked_as == "25.02"
+    sister = catalog.root / "sister"
+    (sister / "releases").mkdir(parents=True)
+    (sister / "image.yaml").write_text(IMAGE.replace("image: tiny", "image: sister"))
+    (sister / "releases" / "25.02.yaml").write_text(RELEASE)
+    assert resolve(Catalog(catalog.root), config, "tiny/25.02", variant="open").asked_as == "tiny/25.02"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ def test_stale_lock_is_refused_with_what_changed_and_the_command(tmp_path: Path)
         "+ require ray==2.43.0 [component ray, index pypi]",
         "run: lj-image lock 25.02 --variant open",
     ]
+
+
+def test_the_command_for_a_stale_lock_says_the_image_where_the_release_alone_means_several(tmp_path: Path) -> None:
+    before = release(ray=pip(("ray", "2.42.1")), folder=tmp_path)
+    after = replace(release(ray=pip(("ray", "2.43.0")), folder=tmp_path), image_in_commands="tiny")
+    write_lock(lock_of(before), lock_path(before))
+    with pytest.raises(LockError, match="stale") as error:
+        require_fresh(after, lock_path(after))
+    assert str(error.value.hint).endswith("run: lj-image lock tiny/25.02 --variant open")
 
 
 def test_lock_of_another_release_is_refused(tmp_path: Path) -> None:
