@@ -150,6 +150,24 @@ def test_one_release_can_be_looked_at_alone(write_catalog: Callable[..., Catalog
         lint(catalog, "tiny/26.01")
 
 
+def test_an_unknown_component_hides_nothing_else(write_catalog: Callable[..., Catalog]) -> None:
+    first = FIRST.replace("  cuda:", "  Cudda: 12.8.0\n  cuda:")
+    second = NEXT.replace("vllm:", "rai: 2.43.0, ray: 2.43.0, vllm:") + (
+        "unlisted: [tourch, accl-n]\nhighlights: [{en: News, zh: 新闻, components: [rai, cuda]}]\n"
+    )
+    catalog = written(write_catalog, first=first, second=second)
+    expected = [
+        ("unknown-component", "25.04.yaml:3:14"),
+        ("downgrade-without-reason", "25.04.yaml:3:27"),
+        ("unknown-component", "25.04.yaml:4:12"),
+        ("unlisted-not-inherited", "25.04.yaml:4:20"),
+        ("unknown-component", "25.04.yaml:5:46"),
+        ("highlight-without-change", "25.04.yaml:5:51"),
+    ]
+    assert told(catalog) == [("unknown-component", "25.03.yaml:4:3"), *expected]
+    assert told(catalog, "25.04") == told(catalog)
+
+
 def test_each_file_is_read_once(write_catalog: Callable[..., Catalog], monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     of_path = Path.read_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from lj_image.catalog.catalog import Catalog, Family
+from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.lint.finding import Code, Finding, findings_of
 from lj_image.catalog.lint.rules import FAMILY_RULES, FILE_RULES, RELEASE_RULES
 from lj_image.catalog.lint.subject import FamilyReadOnce, FamilySubject, FileSubject, ReleaseSubject
@@ -20,8 +20,8 @@ _CONSEQUENCES: Final = (Code.INHERITANCE, Code.RESOLUTION)
 def lint(catalog: Catalog, release: str | None = None) -> tuple[Finding, ...]:
     """Return every finding once, in the order of files and lines.
 
-    With a release, written as `25.02` or `image/25.02`, only its own file and its family's are judged; what it inherits
-    is, as far as the release cannot be resolved for it. Raises UsageError for one that does not exist.
+    With a release, written as `25.02` or `image/25.02`, only the files that it is made of are looked at, and only it is
+    judged against the release before. Raises UsageError for one that does not exist.
     """
     if release is None:
         found = [item for name in catalog.family_names for item in _family_findings(catalog, name)]
@@ -39,17 +39,30 @@ def _family_findings(catalog: Catalog, name: str, only: str | None = None) -> It
         return
     family = FamilyReadOnce(found.folder, found.file, found.document)
     yield from _apply(FAMILY_RULES, FamilySubject(catalog, family))
+    for release in _made_of(family, only) if only else family.release_names:
+        yield from _file_findings(catalog, family, release)
     for release in (only,) if only else family.release_names:
         yield from _release_findings(catalog, family, release)
 
 
-def _release_findings(catalog: Catalog, family: Family, name: str) -> Iterator[Finding]:
+def _made_of(family: FamilyReadOnce, release: str) -> tuple[str, ...]:
+    """Return the names of the files that a release is made of, as far as its inheritance can be followed."""
+    try:
+        return tuple(entry.file.release for entry in family.chain(release))
+    except ManifestError:
+        return (release,)
+
+
+def _file_findings(catalog: Catalog, family: FamilyReadOnce, name: str) -> Iterator[Finding]:
     try:
         entry = family.release(name)
     except ManifestError as error:
         yield from findings_of(error, Code.INVALID_FILE)
         return
     yield from _apply(FILE_RULES, FileSubject(catalog, family, entry))
+
+
+def _release_findings(catalog: Catalog, family: FamilyReadOnce, name: str) -> Iterator[Finding]:
     try:
         chain = family.chain(name)
     except ManifestError as error:

@@ -32,11 +32,13 @@ def sources(subject: ReleaseSubject) -> Iterator[Finding]:
 
 def resolutions(subject: ReleaseSubject) -> Iterator[Finding]:
     """Find what keeps a release from being resolved, in each variant and for each architecture."""
+    # As written: without an unknown name, what that one was meant to be would be missed as well.
+    chain = subject.family.chain_as_written(subject.name)
     for variant in _available(subject):
         for architecture in _architectures(subject, variant):
             platform = Platform("linux", architecture)
             try:
-                resolve_variant(subject.catalog, subject.family, subject.chain, variant, "lint", platform, {})
+                resolve_variant(subject.catalog, subject.family, chain, variant, "lint", platform, {})
             except ManifestError as error:
                 yield from findings_of(error, Code.RESOLUTION)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Family, ReleaseEntry
 from lj_image.catalog.lint.finding import Code, Finding, findings_of
-from lj_image.catalog.lint.subject import FamilySubject, FileSubject, ReleaseSubject
+from lj_image.catalog.lint.subject import FamilySubject, FileSubject, ReleaseSubject, place_in_list
 from lj_image.catalog.promises import canonical_id, promises
 from lj_image.errors import Location, ManifestError
 from lj_image.suggest import did_you_mean
@@ -99,30 +99,21 @@ def _twice(name: str, first: str, place: Location) -> Finding:
 
 def unlisted(subject: ReleaseSubject) -> Iterator[Finding]:
     """Find components under `unlisted` that the release would not have anyway, or that it promises itself."""
-    file, document = subject.entry.file, subject.entry.document
-    inherited = _ids_promised(subject, subject.chain[:-1])
-    own = set(
-        _known_ids(subject.family, (*file.components, *(n for v in file.variants.values() for n in v.components)))
-    )
-    for position, name in enumerate(file.unlisted):
-        for component_id in _known_ids(subject.family, [name]):
-            if component_id not in inherited or component_id in own:
-                why = "promises it itself" if component_id in own else "inherits no such component"
-                yield Finding(
-                    Code.UNLISTED_NOT_INHERITED,
-                    f"{name} is unlisted, but {subject.name} {why}",
-                    "`unlisted` takes away what is inherited: delete it there, or the promise",
-                    document.place_of(("unlisted", position)),
-                )
+    inherited = {name for scope in subject.scopes for name in promises(subject.family, subject.chain[:-1], scope)}
+    own = _own_ids(subject)
+    for name in subject.entry.file.unlisted:
+        component_id = canonical_id(subject.family, name)
+        if component_id in own or component_id not in inherited:
+            why = "promises it itself" if component_id in own else "inherits no such component"
+            yield Finding(
+                Code.UNLISTED_NOT_INHERITED,
+                f"{name} is unlisted, but {subject.name} {why}",
+                "`unlisted` takes away what is inherited: delete it there, or the promise",
+                place_in_list(subject.entry, ("unlisted",), name),
+            )
 
 
-def _ids_promised(subject: ReleaseSubject, chain: tuple[ReleaseEntry, ...]) -> set[str]:
-    return {name for scope in subject.scopes for name in promises(subject.family, chain, scope)}
-
-
-def _known_ids(family: Family, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        try:
-            yield canonical_id(family, name)
-        except ManifestError:
-            continue  # `component_names` says so
+def _own_ids(subject: ReleaseSubject) -> set[str]:
+    file = subject.entry.file
+    tables = (file.components, *(own.components for own in file.variants.values()))
+    return {canonical_id(subject.family, name) for table in tables for name in table}

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from lj_image.catalog import schema
 from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry, inherited_from
-from lj_image.catalog.promises import Promised, promises
-from lj_image.catalog.schema import BaseFile
-from lj_image.errors import ManifestError
+from lj_image.catalog.promises import Promised, canonical_id, promises
+from lj_image.documents.nodes import KeyPath
+from lj_image.errors import Location, ManifestError
 
 Scope = str | None
 """A variant's name, or None for what a release promises whatever the variant."""
 
 
 class FamilyReadOnce(Family):
-    """A family that keeps what it has read: its files do not change while they are checked."""
+    """A family that keeps what it has read, since its files do not change while they are checked.
+
+    Its chains lack the names of components that are unknown or stand twice: those are said of each file by itself, and
+    are not to hide what else is wrong with it and with its heirs.
+    """
 
     @cached_property
     def _releases(self) -> dict[str, ReleaseEntry]:
         return {}
 
     @cached_property
-    def _facts(self) -> dict[str, tuple[BaseFile, Path]]:
+    def _usable_entries(self) -> dict[str, ReleaseEntry]:
+        return {}
+
+    @cached_property
+    def _facts(self) -> dict[str, tuple[schema.BaseFile, Path]]:
         return {}
 
     def release(self, name: str) -> ReleaseEntry:
@@ -33,7 +43,21 @@ class FamilyReadOnce(Family):
             self._releases[name] = super().release(name)
         return self._releases[name]
 
-    def base_facts(self, name: str) -> tuple[BaseFile, Path]:
+    def chain(self, name: str) -> tuple[ReleaseEntry, ...]:
+        """Return a release and those it inherits from, see Family, each without names that mean nothing."""
+        return tuple(map(self._usable, self.chain_as_written(name)))
+
+    def chain_as_written(self, name: str) -> tuple[ReleaseEntry, ...]:
+        """Return a release and those it inherits from with all their names, see Family."""
+        return super().chain(name)
+
+    def _usable(self, entry: ReleaseEntry) -> ReleaseEntry:
+        name = entry.file.release
+        if name not in self._usable_entries:
+            self._usable_entries[name] = ReleaseEntry(_with_known_names(self, entry.file), entry.document)
+        return self._usable_entries[name]
+
+    def base_facts(self, name: str) -> tuple[schema.BaseFile, Path]:
         """Read what is known of a base, see Family; an error is not kept."""
         if name not in self._facts:
             self._facts[name] = super().base_facts(name)
@@ -45,7 +69,7 @@ class FamilySubject:
     """A family in its catalog."""
 
     catalog: Catalog
-    family: Family
+    family: FamilyReadOnce
 
 
 @dataclass(frozen=True)
@@ -53,7 +77,7 @@ class FileSubject:
     """One release file by itself, whether or not what it inherits from can be read."""
 
     catalog: Catalog
-    family: Family
+    family: FamilyReadOnce
     entry: ReleaseEntry
 
     @property
@@ -67,7 +91,7 @@ class ReleaseSubject:
     """A release with what it inherits, and the release that its changes are told against."""
 
     catalog: Catalog
-    family: Family
+    family: FamilyReadOnce
     chain: tuple[ReleaseEntry, ...]
 
     @property
@@ -132,6 +156,50 @@ def is_unavailable(entry: ReleaseEntry, scope: Scope) -> bool:
     return own is not None and own.unavailable is not None
 
 
+def place_in_list(entry: ReleaseEntry, path: KeyPath, name: str) -> Location:
+    """Return where a name stands in a list of the file as it was written, before other names were taken away."""
+    names: Any = entry.document.data
+    for part in path:
+        names = names[part]
+    return entry.document.place_of((*path, names.index(name)))
+
+
 def _versions(table: dict[Scope, dict[str, Promised]], component_id: str) -> tuple[str, ...]:
     found = (promised[component_id].promise.version for promised in table.values() if component_id in promised)
     return tuple(dict.fromkeys(found))
+
+
+def _with_known_names(family: Family, file: schema.ReleaseFile) -> schema.ReleaseFile:
+    """Return a release file without names of components that are unknown, or are the second for their component."""
+    return file.model_copy(
+        update={
+            "components": _known_promises(family, file.components),
+            "unlisted": list(_known(family, file.unlisted)),
+            "variants": {
+                variant: own.model_copy(update={"components": _known_promises(family, own.components)})
+                for variant, own in file.variants.items()
+            },
+            "highlights": [
+                item
+                if isinstance(item, str)
+                else item.model_copy(update={"components": list(_known(family, item.components))})
+                for item in file.highlights
+            ],
+        }
+    )
+
+
+def _known_promises(family: Family, components: Mapping[str, str | schema.Promise]) -> dict[str, str | schema.Promise]:
+    return {name: components[name] for name in _known(family, components)}
+
+
+def _known(family: Family, names: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in names:
+        try:
+            component_id = canonical_id(family, name)
+        except ManifestError:
+            continue
+        if component_id not in seen:
+            seen.add(component_id)
+            yield name

@@ -8,10 +8,10 @@ from lj_image.catalog import schema
 from lj_image.catalog.changes import change_of
 from lj_image.catalog.lint.finding import Code, Finding
 from lj_image.catalog.lint.mentions import Mention, MentionFinder, says
-from lj_image.catalog.lint.subject import ReleaseSubject, Scope
+from lj_image.catalog.lint.subject import ReleaseSubject, Scope, place_in_list
 from lj_image.catalog.lint.texts import WrittenText, texts_of_release
 from lj_image.catalog.promises import Promised, canonical_id
-from lj_image.errors import Location, ManifestError
+from lj_image.errors import Location
 
 CHECKED = ("highlight", "fix", "downgrade")
 """What tells of this release's versions; the other roles speak of versions elsewhere."""
@@ -86,21 +86,16 @@ def _version(table: dict[Scope, dict[str, Promised]], scope: Scope, component_id
 
 def highlights_of_nothing(subject: ReleaseSubject) -> Iterator[Finding]:
     """Find components of a highlight that did not change, so that there is no derived line to stand for."""
+    since = f" since {subject.name_before}" if subject.before else ""
     for position, highlight in enumerate(subject.entry.file.highlights):
         names = highlight.components if isinstance(highlight, schema.HighlightEntry) else []
-        for number, name in enumerate(names):
-            place = subject.entry.document.place_of(("highlights", position, "components", number))
-            try:
-                component_id = canonical_id(subject.family, name)
-            except ManifestError:
-                continue  # another rule says so
-            if not _has_changed(subject, component_id):
+        for name in names:
+            if not _has_changed(subject, canonical_id(subject.family, name)):
                 yield Finding(
                     Code.HIGHLIGHT_WITHOUT_CHANGE,
-                    f"{name} stands under `components` of a highlight, but nothing about it changed"
-                    + (f" since {subject.name_before}" if subject.before else ""),
+                    f"{name} stands under `components` of a highlight, but nothing about it changed{since}",
                     "name only components whose version, features or architectures changed",
-                    place,
+                    place_in_list(subject.entry, ("highlights", position, "components"), name),
                 )
 
 
