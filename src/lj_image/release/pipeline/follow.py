@@ -54,6 +54,7 @@ def _taken(step: Step, memory: Memory, say: Say, told: Callable[[StepReport], No
 
     def failed(error: LjImageError, words: str) -> StepReport:
         report = StepReport(step.name, "failed", words, time.monotonic() - started, error)
+        say(f"{step.name}: failed, {words.partition(chr(10))[0]}")
         memory.keep(step.name, _kept(inputs, report))
         return report
 

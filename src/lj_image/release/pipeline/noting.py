@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from lj_image import __version__
 from lj_image.errors import LjImageError
 from lj_image.release.pipeline.files import are_there, contents_of, digest_of, sha256_of
 from lj_image.release.pipeline.step import Done, Kept, Step
 from lj_image.release.pipeline.work import Work
 from lj_image.release.record import Record
+
+SAID_IN: Final = ("*.yaml", "releases/*.yaml", "bases/*.yaml", "locks/*.txt", "notes/**/*")
+"""What notes are made from, in the folder of an image."""
 
 
 def notes_step(work: Work) -> Step:
@@ -16,8 +21,8 @@ def notes_step(work: Work) -> Step:
     def inputs() -> str:
         folders = work.means.templates().folders
         images = work.release.folder
-        said = (path for pattern in ("*.yaml", "releases/*.yaml", "locks/*.txt") for path in images.glob(pattern))
-        templates = [contents_of(folder, folder.rglob("*.j2")) for folder in (*folders, images)]
+        said = (path for pattern in SAID_IN for path in images.glob(pattern))
+        templates = [contents_of(folder, folder.rglob("*.j2")) for folder in folders]
         return digest_of(_evidence(_recorded(work)), contents_of(images, said), templates, __version__)
 
     def act() -> Done:

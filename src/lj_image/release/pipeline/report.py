@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,14 @@ class RunReport:
         return f"{release.image} {release.name}, variant {release.variant}"
 
     @property
+    def wrong(self) -> StepReport | None:
+        """The step that the run's exit code comes from: the last one that something is missing of."""
+        return next((step for step in reversed(self.steps) if step.error), None)
+
+    @property
     def error(self) -> LjImageError | None:
-        """What the run must end with: the last thing that is missing."""
-        return next((step.error for step in reversed(self.steps) if step.error), None)
+        """What the run must end with."""
+        return self.wrong.error if self.wrong else None
 
     @property
     def exit_code(self) -> int:
@@ -56,13 +62,15 @@ class RunReport:
         return tuple(item for item in self.record.pushed if item.image_id == image_id)
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """References that the release can have, and that this machine has not seen hold the image."""
+    def missing(self) -> Mapping[str, str]:
+        """Region (or `public`) -> the reference there, of each place that this machine has not seen hold the image."""
         if self.work is None:
-            return ()
-        there = {item.reference for item in self.published}
+            return {}
         release = self.work.release
-        return tuple(name for name in all_references(release, release.tag) if name not in there)
+        there = {item.reference for item in self.published}
+        names = ("public", *release.endpoints.regions)
+        every = zip(names, all_references(release, release.tag), strict=True)
+        return {name: reference for name, reference in every if reference not in there}
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, for machines."""
@@ -77,7 +85,7 @@ class RunReport:
             "steps": [step.to_json() for step in self.steps],
             "targets": self.work.outcome.to_json()["targets"] if self.work and self.work.outcome else [],
             "references": [f"{item.reference}@{item.digest}" for item in self.published],
-            "missing": list(self.missing),
+            "missing": list(self.missing.values()),
         }
 
     def _asked_json(self) -> dict[str, Any]:

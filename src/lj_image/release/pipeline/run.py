@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
+from lj_image.errors import LjImageError
 from lj_image.release.pipeline.checking import lock_step, require_no_findings
 from lj_image.release.pipeline.files import append_text, write_text
 from lj_image.release.pipeline.follow import NoMemory, follow
@@ -62,7 +64,9 @@ class _Run:
         return Done("no findings")
 
     def report(self) -> RunReport:
-        record = self.work.record() if self.work else None
+        record = None
+        with suppress(LjImageError):  # a damaged record has failed the step that read it, and its summary is wanted
+            record = self.work.record() if self.work else None
         return RunReport(self.asked, tuple(self.reports), self.work, record)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from lj_image import __version__
 from lj_image.errors import LjImageError
 from lj_image.release.pipeline.report import RunReport
-
-_SHOWN_MISSING = 5
+from lj_image.release.publish import Result
 
 
 def markdown(report: RunReport) -> str:
@@ -34,7 +33,7 @@ def _verdict(report: RunReport) -> str:
         case 130, _:
             return "**Interrupted**: the same command goes on where it ended."
         case _:
-            return f"**Failed** at {report.steps[-1].name}." if report.steps else "**Failed.**"
+            return f"**Failed** at {report.wrong.name}." if report.wrong else "**Failed.**"
 
 
 def _facts(report: RunReport) -> Iterator[str]:
@@ -70,14 +69,8 @@ def _references(report: RunReport) -> Iterator[str]:
     if planned := [result for result in report.results if result.state == "planned"]:
         yield "\n".join(f"- `{result.target.reference}`: {result.message}" for result in planned)
     count = len(report.published)
-    yield f"{count} of {count + len(report.missing)} places of this release have it{_named(report.missing)}."
-
-
-def _named(missing: tuple[str, ...]) -> str:
-    if not missing:
-        return ""
-    more = f" and {len(missing) - _SHOWN_MISSING} more" if len(missing) > _SHOWN_MISSING else ""
-    return "; not " + ", ".join(f"`{name}`" for name in missing[:_SHOWN_MISSING]) + more
+    missing = f"; missing: {', '.join(report.missing)}" if report.missing else ""
+    yield f"{count} of {count + len(report.missing)} places of this release have it{missing}."
 
 
 def _failures(report: RunReport) -> Iterator[str]:
@@ -86,14 +79,15 @@ def _failures(report: RunReport) -> Iterator[str]:
         return
     yield "## What failed"
     if failed:
-        yield "\n".join(f"- `{item.target.reference}`: {_inline(item.message)}{_way_out(item.hint)}" for item in failed)
+        yield "\n".join(_failure(item) for item in failed)
     for step in report.steps:
         if step.error is not None and not (step.name == "push" and failed):
             yield _code(f"{step.name}: ", step.error)
 
 
-def _way_out(hint: str | None) -> str:
-    return f". {_inline(hint)}" if hint else ""
+def _failure(result: Result) -> str:
+    way_out = f"\n  - {_inline(result.hint)}" if result.hint else ""
+    return f"- `{result.target.reference}`: {_inline(result.message)}{way_out}"
 
 
 def _code(prefix: str, error: LjImageError) -> str:
