@@ -10,6 +10,7 @@ from typing import Any
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry, inherited_from
+from lj_image.catalog.lint.mentions import MentionFinder
 from lj_image.catalog.promises import Promised, canonical_id, promises
 from lj_image.documents.nodes import KeyPath
 from lj_image.errors import Location, ManifestError
@@ -24,6 +25,11 @@ class FamilyReadOnce(Family):
     Its chains lack the names of components that are unknown or stand twice: those are said of each file by itself, and
     are not to hide what else is wrong with it and with its heirs.
     """
+
+    @cached_property
+    def mentions(self) -> MentionFinder:
+        """What finds the family's components in texts."""
+        return MentionFinder(self.file.components)
 
     @cached_property
     def _releases(self) -> dict[str, ReleaseEntry]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lj_image.catalog import schema
 from lj_image.catalog.changes import change_of
 from lj_image.catalog.lint.finding import Code, Finding
-from lj_image.catalog.lint.mentions import Mention, MentionFinder, says
+from lj_image.catalog.lint.mentions import Mention, says
 from lj_image.catalog.lint.subject import ReleaseSubject, Scope, place_in_list
 from lj_image.catalog.lint.texts import WrittenText, texts_of_release
 from lj_image.catalog.promises import Promised, canonical_id
@@ -19,11 +19,10 @@ CHECKED = ("highlight", "fix", "downgrade")
 
 def texts_against_table(subject: ReleaseSubject) -> Iterator[Finding]:
     """Find versions in highlights, fixes and reasons that the release does not promise, and upgrades that are none."""
-    finder = MentionFinder(subject.family.file.components)
     for text in texts_of_release(subject.entry):
         if text.role in CHECKED:
             for _, words, place in text.by_language():
-                for mention in finder.find(words):
+                for mention in subject.family.mentions.find(words):
                     yield from _judge(subject, text, mention, place)
 
 
