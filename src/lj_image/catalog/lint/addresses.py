@@ -76,7 +76,8 @@ def family_addresses(subject: FamilySubject) -> Iterator[Finding]:
     known = places(subject.catalog, subject.family)
     yield from _in_texts(known, texts_of_family(subject.family))
     for path in sorted((subject.family.folder / "notes").glob("*.j2")):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = path.read_text(encoding="utf-8", errors="replace")  # addresses are ASCII
+        for number, line in enumerate(text.splitlines(), start=1):
             for found, column in _findings(known, line):
                 yield Finding(*found, Location(shown(path), number, column))
 
