@@ -337,7 +337,7 @@ class Release:
 
     @property
     def asked_as(self) -> str:
-        """What commands take for it: 25.02, or training-nv-pytorch/25.04 where 25.04 alone means several."""
+        """What commands take for it: 25.02, or image/25.02 where 25.02 alone means several."""
         return f"{self.image_in_commands}/{self.name}" if self.image_in_commands else self.name
 
     @property

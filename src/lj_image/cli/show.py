@@ -23,8 +23,9 @@ def command(app: App, release: str, variant: str | None, platform: str | None, a
     from lj_image.catalog.description import component_rows, to_json, unavailable_variants
 
     found = app.release(release, variant, platform=platform, only_configured=False)
+    unavailable = unavailable_variants(app.catalog, release)
     if as_json:
-        app.print_json(to_json(found))
+        app.print_json({**to_json(found), "unavailable": unavailable})
         return
     app.print(f"{found.image} {found.name}, variant {found.variant} ({found.variant_reason})")
     app.print(f"base   {found.base.name}: Python {found.base.facts.python}, glibc {found.base.facts.glibc}")
@@ -37,5 +38,5 @@ def command(app: App, release: str, variant: str | None, platform: str | None, a
         app.print(f"- {line}")
     for item in found.left_out:
         app.print(f"left out: {item.title} {item.version}: {item.reason}")
-    for name, why in unavailable_variants(app.catalog, release).items():
+    for name, why in unavailable.items():
         app.print(f"not in {name}: {why}")
