@@ -23,7 +23,7 @@ Reader = Callable[[Any], Any]
 
 MOST: Final = 128
 """Snapshots kept; each is some 10 KiB, and one is made for each release, variant and state of the files."""
-_MAKERS: Final = (".", "catalog", "documents")
+_MAKERS: Final = (".", "catalog", "documents", "release/notes")
 """Folders of this package whose code decides what a snapshot holds."""
 
 

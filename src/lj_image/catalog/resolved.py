@@ -34,7 +34,7 @@ def resolve_once(
     An error is never kept, and neither is what was resolved while a file was changing.
     """
     asked = (release, variant, encode(platform), list((overridden or {}).items()), only_configured, base_known)
-    before = _made_from(catalog.root, config, asked)
+    before = made_from(catalog.root, config, asked)
     kept = snapshots.read(before, Release)
     if kept is not None and _trees_stand(kept):
         return kept
@@ -50,12 +50,12 @@ def resolve_once(
         only_configured=only_configured,
         base_known=base_known,
     )
-    if _made_from(catalog.root, config, asked) == before:
+    if made_from(catalog.root, config, asked) == before:
         snapshots.write(before, found)
     return found
 
 
-def _made_from(root: Path, config: Config, asked: object) -> bytes:
+def made_from(root: Path, config: Config, asked: object) -> bytes:
     """Return all that a resolution can depend on: every manifest of the catalog, not only those that one reads.
 
     Which files a release reads is decided by the files; that another image has a release of this name matters, too.
@@ -66,7 +66,7 @@ def _made_from(root: Path, config: Config, asked: object) -> bytes:
 def _manifests(root: Path) -> Iterator[tuple[str, str]]:
     """Yield path and SHA-256 of each file that a person or `lj-image base` writes for the catalog."""
     for folder in _paths_in(str(root)):
-        for part in (folder, f"{folder}/releases", f"{folder}/bases"):
+        for part in (folder, f"{folder}/releases", f"{folder}/bases", f"{folder}/notes"):
             yield from ((path, _digest(path)) for path in _paths_in(part) if path.endswith(".yaml"))
 
 

@@ -37,13 +37,13 @@ class App:
         """The config in force; rules that change an address are shown when it is first used."""
         from lj_image.config import load_config
 
-        config = load_config(snapshots=self._snapshots)
+        config = load_config(snapshots=self.snapshots)
         for rule in config.in_force():
             self.say(f"config: {rule}")
         return config
 
     @cached_property
-    def _snapshots(self) -> Snapshots:
+    def snapshots(self) -> Snapshots:
         """What earlier runs have read; where the cache is by default, since the config itself is among it."""
         from lj_image.config import default_cache_dir
         from lj_image.snapshot import Snapshots
@@ -74,7 +74,7 @@ class App:
         return resolve_once(
             self.catalog,
             self.config,
-            self._snapshots,
+            self.snapshots,
             name,
             variant=variant,
             platform=Platform.parse(platform) if platform else None,

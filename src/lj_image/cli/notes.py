@@ -40,7 +40,7 @@ def command(
 
     resolved = app.release(release, variant, only_configured=False, base_known=False)
     record = Records(app.config.cache_dir, resolved.image).read(resolved.key)
-    facts = note_facts(app.catalog, app.config, resolved, record)
+    facts = note_facts(app.catalog, app.config, resolved, record, app.snapshots)
     templates = project_templates(app.catalog.root, app.config.cache_dir)
     text = render_notes(facts, templates, language or facts.languages[0], "json" if as_json else form)
     if output is None:

@@ -11,6 +11,7 @@ from lj_image.catalog.text import Highlight
 from lj_image.config import Config
 from lj_image.release.notes.evidence import evidence_of, published
 from lj_image.release.notes.note import (
+    TEXTS,
     Asset,
     Assets,
     BaseChange,
@@ -24,18 +25,20 @@ from lj_image.release.notes.note import (
     StandIn,
 )
 from lj_image.release.notes.told import Told, told
-from lj_image.release.notes.topics import texts_folder
 from lj_image.release.record import Record
 from lj_image.release.references import all_references
+from lj_image.snapshot import Snapshots
 
 
-def note_facts(catalog: Catalog, config: Config, release: Release, record: Record | None) -> NoteFacts:
+def note_facts(
+    catalog: Catalog, config: Config, release: Release, record: Record | None, snapshots: Snapshots | None = None
+) -> NoteFacts:
     """Return what the note of a release tells; verified where its record proves an image, else planned.
 
-    Raises ManifestError for a family without notes or with faulty texts, VerificationError for a record that is not
-    the release's.
+    With `snapshots`, manifests that were read before are not read again. Raises ManifestError for a family without notes
+    or with faulty texts, VerificationError for a record that is not the release's.
     """
-    return facts_of(told(catalog, config, release), release, record)
+    return facts_of(told(catalog, config, release, snapshots), release, record)
 
 
 def facts_of(written: Told, release: Release, record: Record | None) -> NoteFacts:
@@ -68,7 +71,7 @@ def facts_of(written: Told, release: Release, record: Record | None) -> NoteFact
         assets=_assets(written, release, published(record, evidence)),
         run_arguments=release.run.arguments(),
         topics=written.topics.topics,
-        texts=texts_folder(release),
+        texts=release.folder / TEXTS,
     )
 
 
@@ -149,7 +152,7 @@ def _contents(written: Told, release: Release, evidence: Evidence | None) -> Ite
             id=component.id,
             title=component.title,
             cells=tuple(
-                _cell(other.component(component.id), evidence if other is release else None)
+                _cell(other.component(component.id), evidence if other.platform == release.platform else None)
                 for other in written.releases
             ),
             features=component.features,

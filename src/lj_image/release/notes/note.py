@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from lj_image.catalog.changes import ChangeKind
 from lj_image.catalog.release import Driver, LeftOut
 from lj_image.catalog.text import Highlight, Language, Text
+
+TEXTS: Final = "notes"
+"""The folder of a family's texts, in the image's own."""
 
 Section = Literal["assets", "enhancements", "enable", "launch", "usage", "issues"]
 

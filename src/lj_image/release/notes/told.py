@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry
-from lj_image.catalog.promises import promises
-from lj_image.catalog.release import NotesFacts, Platform, Release
-from lj_image.catalog.resolve import resolve
+from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.release import NotesFacts, Release
+from lj_image.catalog.text import Text
 from lj_image.config import Config
-from lj_image.errors import ManifestError
-from lj_image.release.notes.topics import Topics, topics_of
+from lj_image.release.notes.note import Topic
+from lj_image.snapshot import Snapshots, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """What a family adds to the note of one release in one variant."""
+
+    topics: tuple[Topic, ...] = ()
+    components_title: Text | None = None
+    tag_row: bool = False
+    example_regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,67 +51,26 @@ class Told:
     topics: Topics
 
 
-def told(catalog: Catalog, config: Config, release: Release) -> Told:
-    """Gather what the manifests say; raises ManifestError for a family that has no notes, or a faulty text."""
-    family = catalog.family(release.image)
-    if release.notes is None:
-        raise ManifestError(
-            f"{family.name} has no notes",
-            hint="add to image.yaml: `notes: {product: …, scenario: …, languages: [en]}`",
-            location=family.document.place_of(()),
-        )
-    chain = family.chain(release.name)
-    made_for = _made_for(release)
-    return Told(
-        releases=tuple(_on(catalog, config, release, architecture) for architecture in made_for),
-        not_made_for=tuple(item for item in release.architectures if item not in made_for),
-        order=tuple(family.file.components),
-        titles={name: entry.title for name, entry in family.file.components.items()},
-        base=_base_table(chain),
-        before=_before(family, chain, release.variant),
-        notes=release.notes,
-        topics=topics_of(release, family.file.variants, release.notes.languages),
-    )
+def told(catalog: Catalog, config: Config, release: Release, snapshots: Snapshots | None = None) -> Told:
+    """Gather what the manifests say, or take what they said while none of them has changed.
+
+    Raises ManifestError for a family that has no notes, or a faulty text.
+    """
+    if snapshots is None:
+        return _read(catalog, config, release)
+    from lj_image.catalog.resolved import made_from
+
+    asked = ("notes", encode(release))
+    before = made_from(catalog.root, config, asked)
+    if (kept := snapshots.read(before, Told)) is not None:
+        return kept
+    found = _read(catalog, config, release)
+    if made_from(catalog.root, config, asked) == before:
+        snapshots.write(before, found)
+    return found
 
 
-def _made_for(release: Release) -> tuple[str, ...]:
-    """Return the release's architectures that its base has: one of ours is made for one alone."""
-    recipe = release.base.recipe
-    return tuple(item for item in release.architectures if recipe is None or item == recipe.architecture)
+def _read(catalog: Catalog, config: Config, release: Release) -> Told:
+    from lj_image.release.notes.reading import read_told  # late: it validates, which a snapshot spares
 
-
-def _on(catalog: Catalog, config: Config, release: Release, architecture: str) -> Release:
-    if architecture == release.platform.architecture:
-        return release
-    return resolve(
-        catalog,
-        config,
-        f"{release.image}/{release.name}",
-        variant=release.variant,
-        platform=Platform(architecture=architecture),
-        overridden=release.overridden,
-        base_known=False,
-    )
-
-
-def _before(family: Family, chain: tuple[ReleaseEntry, ...], variant: str) -> Before | None:
-    """Return the nearest release before that the variant has: nobody upgrades from one that cannot be had."""
-    for end in range(len(chain) - 1, 0, -1):
-        entry = chain[end - 1]
-        own = entry.file.variants.get(variant)
-        if own is None or own.unavailable is None:
-            promised = promises(family, chain[:end], variant)
-            versions = {name: item.promise.version for name, item in promised.items() if _has(family, name, variant)}
-            return Before(entry.file.release, versions, _base_table(chain[:end]))
-    return None
-
-
-def _has(family: Family, component_id: str, variant: str) -> bool:
-    return variant not in family.file.components[component_id].left_out
-
-
-def _base_table(chain: tuple[ReleaseEntry, ...]) -> dict[str, str]:
-    table: dict[str, str] = {}
-    for entry in chain:
-        table.update(entry.file.base)
-    return table
+    return read_told(catalog, config, release)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lj_image.catalog.catalog import shown
 from lj_image.catalog.manifest_facts import text_of
 from lj_image.catalog.release import Release
-from lj_image.catalog.text import Language, Text
+from lj_image.catalog.text import Language
 from lj_image.catalog.versions import leading_numbers
 from lj_image.errors import ManifestError
-from lj_image.release.notes.note import Topic
+from lj_image.release.notes.note import TEXTS, Topic
+from lj_image.release.notes.told import Topics
 from lj_image.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -21,27 +21,12 @@ if TYPE_CHECKING:
     from lj_image.documents.nodes import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """What a family adds to the note of one release in one variant."""
-
-    topics: tuple[Topic, ...] = ()
-    components_title: Text | None = None
-    tag_row: bool = False
-    example_regions: tuple[str, ...] = ()
-
-
-def texts_folder(release: Release) -> Path:
-    """Return where the family's texts lie."""
-    return release.folder / "notes"
-
-
 def topics_of(release: Release, variants: Iterable[str], languages: Iterable[Language]) -> Topics:
     """Read the topics of a release; a family without the file has none.
 
     Raises ManifestError for an unknown variant or region, an impossible range and a text that is not there.
     """
-    path = texts_folder(release) / "topics.yaml"
+    path = release.folder / TEXTS / "topics.yaml"
     if not path.exists():
         return Topics(example_regions=release.endpoints.regions[:2])
     from lj_image.catalog.schema import TopicsFile
