@@ -8,14 +8,18 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import os
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from lj_image import __version__
 from lj_image.cli.app import App
 from lj_image.errors import LjImageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: Final = {
     "list": "List images, releases and variants.",
@@ -27,6 +31,7 @@ COMMANDS: Final = {
     "lint": "Check every file of the catalog, without a network.",
     "lock": "Resolve a release to exact files and write its lock.",
     "why": "Say why a distribution is in an image.",
+    "outdated": "Say what the indexes have that is newer, and what holds it back.",
     "fetch": "Download the files of a lock into the artifact store.",
     "plan": "Show the layers of a release, and why each stands where it stands.",
     "diff": "Compare two releases, images or archives: versions, licences, layers, bytes to pull.",
@@ -37,6 +42,7 @@ COMMANDS: Final = {
     "release": "Take a release all the way, from lint to notes; goes on where it ended.",
     "refs": "Print the references of a release, and nothing else.",
     "notes": "Write the notes of a release, in each language of its family.",
+    "completion": "Print the script that completes commands and names in a shell.",
     "base": "Ask a base image for its Python, platform and packages.",
 }
 
@@ -49,7 +55,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the pipeline."""
-        return list(COMMANDS)
+        return [*COMMANDS]  # `list` is a command: once imported, its module has that name here
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
@@ -57,12 +63,23 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"lj_image.cli.{cmd_name}")
         command: click.Command = module.command
+        if "_LJ_IMAGE_COMPLETE" in os.environ:
+            from lj_image.cli.completions import attach
+
+            attach(cmd_name, command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands from the table, without importing them."""
+        from click.shell_completion import CompletionItem
+
+        commands = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -67,13 +67,21 @@ class Refused(Exception):
 class Client:
     """An httpx client whose running transfers can be cut off from another thread."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, *, connections: int = 16) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        connections: int = 16,
+        attempts: int = ATTEMPTS,
+        timeout: httpx.Timeout = _TIMEOUT,
+    ) -> None:
         self.stop = threading.Event()
+        self._attempts = attempts
         self._streams: list[Any] = []
         """Every connection made, to be shut down; list.append and tuple() are atomic."""
         self._client = httpx.Client(
             verify=ssl_context(environ),
-            timeout=_TIMEOUT,
+            timeout=timeout,
             follow_redirects=True,
             limits=httpx.Limits(max_connections=connections),
             mounts={"file://": FileTransport()},
@@ -101,7 +109,7 @@ class Client:
 
     def page(self, url: str, address: Address, accept: str) -> httpx.Response:
         """Return a whole small response, tried again while the failure may be temporary; raises Refused."""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self._attempts):
             try:
                 with self.stream(url, address, {"Accept": accept, "Accept-Encoding": "gzip"}) as response:
                     if response.is_success:
@@ -112,7 +120,7 @@ class Client:
             except httpx.TransportError as error:
                 self.check()
                 failure, wait_s = error, backoff_s(attempt)
-            if wait_s is None or attempt + 1 == ATTEMPTS:
+            if wait_s is None or attempt + 1 == self._attempts:
                 raise failure
             self.sleep(wait_s)
         raise AssertionError("the last attempt returns or raises")

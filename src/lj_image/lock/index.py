@@ -141,7 +141,15 @@ def _parse(name: str, text: str, content_type: str, url: str) -> tuple[OfferedFi
     except (ValueError, KeyError, UnsupportedRepoVersionError) as error:
         raise ArtifactError(f"the index page of {name} cannot be read: {error}", hint=f"asked {bare(url)}") from None
     return tuple(
-        OfferedFile(item.filename, item.url.partition("#")[0], item.size, item.digests.get("sha256"))
+        OfferedFile(
+            item.filename,
+            item.url.partition("#")[0],
+            item.size,
+            item.digests.get("sha256"),
+            item.is_yanked,
+            item.requires_python,
+            bool(item.has_metadata),
+        )
         for item in page.packages
     )
 

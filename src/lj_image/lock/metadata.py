@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from lj_image.catalog.release import Release
+from lj_image.lock.built_wheels import built_wheels
 from lj_image.lock.lock import Artifact
 from lj_image.lock.store import ArtifactStore
 from lj_image.lock.tags import MACHINES
@@ -22,12 +23,22 @@ MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 def stored_metadata(artifact: Artifact, store: ArtifactStore) -> str | None:
-    """Return the core metadata of a file in the store; None when it is not here, or says nothing."""
+    """Return the core metadata of a file in the store; None when it is not here, or says nothing.
+
+    For a source distribution, that of the wheel which was built from it here, if there is one.
+    """
     path = store.path(artifact.sha256)
     try:
-        return _from_sdist(path) if artifact.kind == "sdist" else _from_wheel(path)
+        return _of_source(artifact, store) if artifact.kind == "sdist" else _from_wheel(path)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, tarfile.TarError):
         return None
+
+
+def _of_source(artifact: Artifact, store: ArtifactStore) -> str | None:
+    for wheel in built_wheels(store.root.parent):
+        if wheel.source_sha256 == artifact.sha256 and store.path(wheel.sha256).exists():
+            return _from_wheel(store.path(wheel.sha256))
+    return _from_sdist(store.path(artifact.sha256))
 
 
 def _from_wheel(path: Path) -> str | None:
@@ -67,6 +78,13 @@ def _requirements(metadata: str) -> Iterable[Requirement]:
             yield Requirement(line)
         except InvalidRequirement:  # old metadata holds some; pip and uv pass over them too
             continue
+
+
+def unmet(metadata: str, locked: Mapping[str, str], environment: Mapping[str, str]) -> tuple[Requirement, ...]:
+    """Return the requirements of a distribution that locked versions do not satisfy; what is not locked may come."""
+    held = [item for item in _requirements(metadata) if canonicalize_name(item.name) in locked]
+    asked = [item for item in held if item.marker is None or item.marker.evaluate({**environment, "extra": ""})]
+    return tuple(item for item in asked if excluding((item,), locked[canonicalize_name(item.name)]))
 
 
 def _holds_with_an_extra(item: Requirement, metadata: str, environment: Mapping[str, str]) -> bool:

@@ -56,6 +56,21 @@ def is_sdist(file: str) -> bool:
     return file.endswith(SDIST_SUFFIXES)
 
 
+def version_of(file: str) -> str | None:
+    """Return the version in the name of a wheel or source distribution; None for any other name."""
+    from packaging.utils import (
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+
+    try:
+        return str((parse_wheel_filename(file) if file.endswith(".whl") else parse_sdist_filename(file))[1])
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
 def _wheel_key(file: str, ranks: Mapping[Tag, int]) -> tuple[int, int, str] | None:
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 

@@ -59,6 +59,10 @@ class OfferedFile:
     url: str
     size_bytes: int | None
     sha256: str | None
+    yanked: bool = False
+    requires_python: str | None = None
+    has_metadata: bool = False
+    """Whether the index serves the file's metadata on its own (PEP 658)."""
 
 
 @dataclass(frozen=True, slots=True)
