@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "refs": "Print the references of a release, and nothing else.",
     "notes": "Write the notes of a release, in each language of its family.",
     "completion": "Print the script that completes commands and names in a shell.",
+    "history": "Show what was built, verified and pushed on this machine.",
     "base": "Ask a base image for its Python, platform and packages.",
 }
 
