@@ -68,7 +68,7 @@ def set_versions(catalog: Catalog, release: str, versions: Mapping[str, str], va
     edit = _Editing(family, parse_document(text, shown(path)), variant)
     effective = promises(family, chain, variant)
     if variant is None:
-        _refuse_variants_own(family, chain, wanted, name)
+        _refuse_variants_own(family, chain, wanted, release)
     kept = {} if variant else _kept_by(family, chain[-1].file, wanted)
     changes = []
     for component, version in wanted.items():
