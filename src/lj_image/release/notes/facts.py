@@ -35,8 +35,8 @@ def note_facts(
 ) -> NoteFacts:
     """Return what the note of a release tells; verified where its record proves an image, else planned.
 
-    With `snapshots`, manifests that were read before are not read again. Raises ManifestError for a family without notes
-    or with faulty texts, VerificationError for a record that is not the release's.
+    With `snapshots`, manifests that were read before are not read again. Raises ManifestError for a family without
+    notes or with faulty texts, VerificationError for a record that is not the release's.
     """
     return facts_of(told(catalog, config, release, snapshots), release, record)
 

@@ -61,13 +61,7 @@ def told(catalog: Catalog, config: Config, release: Release, snapshots: Snapshot
     from lj_image.catalog.resolved import made_from
 
     asked = ("notes", encode(release))
-    before = made_from(catalog.root, config, asked)
-    if (kept := snapshots.read(before, Told)) is not None:
-        return kept
-    found = _read(catalog, config, release)
-    if made_from(catalog.root, config, asked) == before:
-        snapshots.write(before, found)
-    return found
+    return snapshots.once(Told, lambda: made_from(catalog.root, config, asked), lambda: _read(catalog, config, release))
 
 
 def _read(catalog: Catalog, config: Config, release: Release) -> Told:
