@@ -98,13 +98,13 @@ def _refuse_variants_own(
 ) -> None:
     """Raise UsageError for a component that only a variant promises: all others would get it, too."""
     general = promises(family, chain)
-    for variant in family.file.variants:
-        own = promises(family, chain, variant).keys() - general.keys()
-        for component in sorted(own & wanted.keys()):
+    for component in wanted.keys() - general.keys():
+        variants = [name for name in family.file.variants if component in promises(family, chain, name)]
+        if variants:
             raise UsageError(
-                f"{component} is promised in the variant {variant} only",
-                hint=f"run: lj-image set {release} --variant {variant} {component}={wanted[component]}\n"
-                f"or write it under `components:` by hand, to promise it in every variant",
+                f"{component} is promised in {' and '.join(variants)} only",
+                hint=f"run: lj-image set {release} --variant {variants[0]} {component}={wanted[component]}\n"
+                "or write it under `components:` by hand, to promise it in every variant",
             )
 
 

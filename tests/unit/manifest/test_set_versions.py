@@ -197,7 +197,7 @@ def test_a_variant_that_goes_on_with_its_own_version_is_told(write_catalog: Writ
             RELEASE.replace("  tool: 1.4.2+ali\n", "") + 'variants: {open: {components: {tool: "1"}}}\n',
             None,
             {"tool": "1"},
-            "in the variant open only",
+            "tool is promised in open only",
         ),
         (RELEASE, None, {"tool": "1 2"}, "is not written as it should be"),
     ],
