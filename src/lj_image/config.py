@@ -154,13 +154,7 @@ def _read_once(file: Path, snapshots: Snapshots | None) -> ConfigFile:
     """Take what was read from the very same bytes before: building the validators takes longer than `list` does."""
     if snapshots is None or not file.is_file():
         return _read(file)
-    before = file.read_bytes()
-    if (kept := snapshots.read(before, ConfigFile)) is not None:
-        return kept
-    values = _read(file)
-    if file.read_bytes() == before:
-        snapshots.write(before, values)
-    return values
+    return snapshots.once(ConfigFile, file.read_bytes, lambda: _read(file))
 
 
 def _read(file: Path) -> ConfigFile:

@@ -33,6 +33,25 @@ class Snapshots:
 
     folder: Path
 
+    def once(
+        self,
+        kind: type[Value],
+        made_from: Callable[[], bytes],
+        make: Callable[[], Value],
+        holds: Callable[[Value], bool] = lambda kept: True,
+    ) -> Value:
+        """Return the value kept for `made_from()`, if it `holds`; else make it, and keep it unless that has changed.
+
+        An error of `make` is raised, and never kept.
+        """
+        before = made_from()
+        if (kept := self.read(before, kind)) is not None and holds(kept):
+            return kept
+        found = make()
+        if made_from() == before:
+            self.write(before, found)
+        return found
+
     def read(self, made_from: bytes, kind: type[Value]) -> Value | None:
         """Return the value that was made from the very same bytes, or None."""
         with suppress(OSError, ValueError):

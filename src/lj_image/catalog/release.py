@@ -332,6 +332,8 @@ class Release:
     overridden: Mapping[str, str] = field(default_factory=dict)
     """Versions tried with --set, not written in the manifest."""
     size_budget_bytes: int | None = None
+    offered: tuple[str, ...] = ()
+    """The family's variants in which this release can be had, whatever a config lacks for them."""
     image_in_commands: str | None = None
     """The image's name where commands have to say it, since another image has a release of that name."""
 

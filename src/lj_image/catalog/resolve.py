@@ -30,7 +30,7 @@ from lj_image.catalog.release import (
     RunSource,
     is_tree_of,
 )
-from lj_image.catalog.variants import choose_variant
+from lj_image.catalog.variants import choose_variant, unavailable
 from lj_image.catalog.versions import fill
 from lj_image.config import Config
 from lj_image.errors import ManifestError
@@ -120,6 +120,7 @@ def resolve_variant(
         notes=notes_of(family.file.notes),
         overridden=dict(overridden),
         size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
+        offered=tuple(name for name in family.file.variants if not unavailable(chain[-1], name)),
         image_in_commands=family.name if len(catalog.families_with(own.release)) > 1 else None,
     )
 

@@ -34,25 +34,22 @@ def resolve_once(
     An error is never kept, and neither is what was resolved while a file was changing.
     """
     asked = (release, variant, encode(platform), list((overridden or {}).items()), only_configured, base_known)
-    before = made_from(catalog.root, config, asked)
-    kept = snapshots.read(before, Release)
-    if kept is not None and _trees_stand(kept):
-        return kept
-    from lj_image.catalog.resolve import resolve
 
-    found = resolve(
-        catalog,
-        config,
-        release,
-        variant=variant,
-        platform=platform,
-        overridden=overridden,
-        only_configured=only_configured,
-        base_known=base_known,
-    )
-    if made_from(catalog.root, config, asked) == before:
-        snapshots.write(before, found)
-    return found
+    def resolve_now() -> Release:
+        from lj_image.catalog.resolve import resolve
+
+        return resolve(
+            catalog,
+            config,
+            release,
+            variant=variant,
+            platform=platform,
+            overridden=overridden,
+            only_configured=only_configured,
+            base_known=base_known,
+        )
+
+    return snapshots.once(Release, lambda: made_from(catalog.root, config, asked), resolve_now, _trees_stand)
 
 
 def made_from(root: Path, config: Config, asked: object) -> bytes:
@@ -67,7 +64,7 @@ def _manifests(root: Path) -> Iterator[tuple[str, str]]:
     """Yield path and SHA-256 of each file that a person or `lj-image base` writes for the catalog."""
     for folder in _paths_in(str(root)):
         for part in (folder, f"{folder}/releases", f"{folder}/bases", f"{folder}/notes"):
-            yield from ((path, _digest(path)) for path in _paths_in(part) if path.endswith(".yaml"))
+            yield from ((path, _digest(path)) for path in _paths_in(part) if path.endswith((".yaml", ".j2")))
 
 
 def _paths_in(folder: str) -> list[str]:

@@ -48,7 +48,7 @@ def choose_variant(
         if (why := why_not(family, entry, promised, name, config)) is None:
             return Choice(name, "; ".join(refusals) or "the first one, and its sources are configured")
         refusals.append(f"{name} is not: {why}")
-    available = (name for name in known if not _unavailable(entry, name))
+    available = (name for name in known if not unavailable(entry, name))
     if not only_configured and (first := next(available, None)) is not None:
         return Choice(first, "; ".join(refusals))
     raise ManifestError(
@@ -61,7 +61,7 @@ def why_not(
     family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], variant: str, config: Config
 ) -> str | None:
     """Return why a release cannot be had in a variant with this config, or None."""
-    if (why := _unavailable(entry, variant)) is not None:
+    if (why := unavailable(entry, variant)) is not None:
         return why
     entries = (family.file.components[item] for item in promised)
     sources = [entry.sources.get(variant) for entry in entries if variant not in entry.left_out]
@@ -69,7 +69,8 @@ def why_not(
     return f"the config has no {', '.join(missing)}" if missing else None
 
 
-def _unavailable(entry: ReleaseEntry, variant: str) -> str | None:
+def unavailable(entry: ReleaseEntry, variant: str) -> str | None:
+    """Return why a release says that it cannot be had in a variant, or None."""
     own = entry.file.variants.get(variant)
     return str(text_of(own.unavailable)) if own is not None and own.unavailable is not None else None
 

@@ -12,7 +12,7 @@ import pytest
 from lj_image.catalog import resolve as resolution
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import Platform, Release
-from lj_image.catalog.resolved import resolve_once
+from lj_image.catalog.resolved import made_from, resolve_once
 from lj_image.config import Config, ConfigFile, Source
 from lj_image.errors import ManifestError, UsageError
 from lj_image.snapshot import Snapshots
@@ -163,6 +163,24 @@ def test_a_file_that_changes_while_it_is_read_leaves_nothing_behind(
         assert _version(ask(catalog), "tool") == "1.4.3+ali"
     path.write_text(RELEASE)
     assert _version(ask(catalog), "tool") == "1.4.2+ali"
+
+
+def test_a_text_of_the_notes_that_comes_or_goes_is_a_change(write_catalog: Write, config: Config) -> None:
+    root = write_catalog().root
+    text = root / "tiny" / "notes" / "usage.en.md.j2"
+    text.parent.mkdir()
+    states = [made_from(root, config, "notes")]
+    for step in (text.touch, text.unlink):
+        step()
+        states.append(made_from(root, config, "notes"))
+    assert states[0] == states[2] != states[1]
+
+
+def test_a_release_knows_the_variants_in_which_it_can_be_had(write_catalog: Write, ask: Ask) -> None:
+    refused = RELEASE.replace('"25.02"', '"25.03"') + "variants: {vendor: {unavailable: not yet}}\n"
+    catalog = write_catalog(r25_03=refused)
+    assert ask(catalog).offered == ("vendor", "open")
+    assert ask(catalog, "25.03").offered == ("open",)
 
 
 def test_a_file_that_cannot_be_read_is_nobodys_concern_but_the_readers(write_catalog: Write, ask: Ask) -> None:

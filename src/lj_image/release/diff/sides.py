@@ -160,7 +160,8 @@ def _in_one_variant(
     if len(candidates) < 2:
         return default
     refusal: ManifestError | None = None
-    for candidate in candidates:
+    common = [name for name in candidates if all(name in release.offered for release in default.values())]
+    for candidate in common or candidates:
         try:
             return {
                 item: _release(resolvers[item], f"{release.image}/{release.name}", candidate, platform)
