@@ -286,10 +286,11 @@ def _base(
             f"{bootstrap.image} is made for {bootstrap.bootstrap.architecture}, not for {platform.architecture}",
             location=place,
         )
-    return Base(None, _recipe(bootstrap), facts)
+    return Base(None, recipe_of(bootstrap), facts)
 
 
-def _recipe(file: schema.BootstrapFile) -> BootstrapRecipe:
+def recipe_of(file: schema.BootstrapFile) -> BootstrapRecipe:
+    """Return the recipe that the file of a base of ours is."""
     entry = file.bootstrap
     return BootstrapRecipe(
         name=file.image,
