@@ -1,4 +1,4 @@
-"""The workflows of CI are valid, pinned, ask for little, and print no secret; tests/integration/e2e runs their lines."""
+"""The workflows of CI are valid, pinned, ask for little and print no secret; tests/integration/e2e runs them."""
 
 from __future__ import annotations
 
