@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "notes": "Write the notes of a release, in each language of its family.",
     "completion": "Print the script that completes commands and names in a shell.",
     "history": "Show what was built, verified and pushed on this machine.",
+    "store": "Look into the artifact store, check it, and make room in it.",
     "base": "Ask a base image for its Python, platform and packages.",
 }
 
