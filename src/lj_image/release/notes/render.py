@@ -9,7 +9,6 @@ from typing import Final, Literal, assert_never
 from lj_image.catalog.text import LANGUAGES, Language
 from lj_image.errors import UsageError
 from lj_image.release.notes.note import NoteFacts, Topic
-from lj_image.suggest import did_you_mean
 from lj_image.templating import Templates
 
 Form = Literal["md", "html", "json"]
@@ -43,7 +42,7 @@ def spoken(facts: NoteFacts, language: str) -> Language:
     if found is None:
         raise UsageError(
             f"the notes of {facts.image} are not in {language!r}",
-            hint=did_you_mean(language, facts.languages, noun="languages"),
+            hint=f"its languages: {', '.join(facts.languages)}",
         )
     return found
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from notes_records import WITH_NOTES
 
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import Platform, Release
@@ -15,18 +16,8 @@ from lj_image.config import Config, ConfigFile
 from lj_image.release.notes import NoteFacts, note_facts, render_notes
 from lj_image.release.record import Record
 from lj_image.templating import Templates, project_templates
-from samples.tiny import IMAGE
 
 ROOT = Path(__file__).parents[4]
-
-WITH_NOTES = IMAGE.replace(
-    "namespace: team\n",
-    "namespace: team\n"
-    "notes:\n"
-    "  product: {en: The Product, zh: 产品}\n"
-    "  scenario: {en: Training, zh: 训练}\n"
-    "  languages: [en, zh]\n",
-)
 
 
 @pytest.fixture

@@ -1,11 +1,21 @@
-"""Records made up for the tests of the notes."""
+"""A family with notes, and records made up for it."""
 
 from __future__ import annotations
 
 from lj_image.release.record import Built, Pushed, Record, Verified
+from samples.tiny import IMAGE
 
 IMAGE_ID = "sha256:" + "1" * 64
 DIGEST = "sha256:" + "2" * 64
+
+WITH_NOTES = IMAGE.replace(
+    "namespace: team\n",
+    "namespace: team\n"
+    "notes:\n"
+    "  product: {en: The Product, zh: 产品}\n"
+    "  scenario: {en: Training, zh: 训练}\n"
+    "  languages: [en, zh]\n",
+)
 
 
 def record_of(
