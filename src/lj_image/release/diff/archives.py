@@ -22,6 +22,7 @@ from lj_image.verify.streams import BLOCK_BYTES
 from lj_image.verify.tars import NotATarError
 
 _GZIP: Final = b"\x1f\x8b"
+_TAR_BLOCK_BYTES: Final = 512
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _ATTESTATION: Final = "vnd.docker.reference.type"
@@ -148,13 +149,17 @@ def _opened(path: Path) -> Iterator[Entries]:
         yield FolderEntries(path)
         return
     with path.open("rb") as file:
-        start = file.read(4)
+        start = file.read(len(_ZSTD))
+        file.seek(max(0, path.stat().st_size - _TAR_BLOCK_BYTES))
+        end = file.read()
     if start.startswith((_GZIP, _ZSTD)):
         raise UsageError(
             f"{path} is compressed as a whole, so its entries cannot be found without reading all of it",
             hint=f"unpack it first: {'gunzip' if start.startswith(_GZIP) else 'unzstd'} {path}",
         )
     with tarfile.open(path, "r:") as tar:
+        if end.strip(b"\0"):  # POSIX: two blocks of zeros end it; tarfile takes a cut header for the end, too
+            raise tarfile.ReadError("unexpected end of data")
         yield TarEntries(tar, {item.name.removeprefix("./"): item for item in tar.getmembers()})
 
 

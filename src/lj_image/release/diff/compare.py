@@ -137,7 +137,14 @@ def diff(before: Contents, after: Contents, *, files: bool = False, dockerfile: 
     found_files = _files(before, after, names, notes) if files else None
     lines = _dockerfile(before, after, notes) if dockerfile else None
     return Diff(
-        before, after, _components(before, after), changed, _layers(before, after), found_files, lines, tuple(notes)
+        before,
+        after,
+        _components(before, after),
+        changed,
+        _layers(before, after),
+        found_files,
+        lines,
+        tuple(dict.fromkeys(notes)),
     )
 
 

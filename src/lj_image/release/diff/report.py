@@ -51,7 +51,7 @@ def tables(diff: Diff, *, most_files: int | None = None) -> tuple[Table, ...]:
         _components(diff),
         _licences(diff),
         _distributions(diff),
-        *(_layers(diff, diff.layers) if diff.layers else ()),
+        *(_layers(diff, diff.layers) if diff.layers and diff.layers.differ else ()),
         _files(diff, most_files),
     )
     return tuple(table for table in found if table is not None and table.rows)
@@ -112,6 +112,11 @@ def _word(kind: str) -> str:
     return DOWN if kind == "down" else kind
 
 
+def plural(count: int, noun: str) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _columns(diff: Diff) -> tuple[str, str]:
     before, after = diff.before.short, diff.after.short
     return (before, after) if before != after else (f"{before} before", f"{after} after")
@@ -122,7 +127,7 @@ def _components(diff: Diff) -> Table | None:
         return None
     rows = tuple(_component_row(item) for item in diff.components)
     kinds = counted(item.kind for item in diff.components)
-    return Table(f"{len(rows)} components: {kinds}", ("COMPONENT", *_columns(diff), "CHANGE", "WHY"), rows)
+    return Table(f"{plural(len(rows), 'component')}: {kinds}", ("COMPONENT", *_columns(diff), "CHANGE", "WHY"), rows)
 
 
 def _component_row(item: ComponentChange) -> tuple[str, ...]:
@@ -136,7 +141,7 @@ def _distributions(diff: Diff) -> Table | None:
     rows = tuple(_distribution_row(item) for item in diff.distributions)
     kinds = counted(item.kind for item in diff.distributions)
     header = ("DISTRIBUTION", *_columns(diff), "CHANGE", "COMPONENT", "LICENCE")
-    return Table(f"{len(rows)} distributions: {kinds}", header, rows, long=True)
+    return Table(f"{plural(len(rows), 'distribution')}: {kinds}", header, rows, long=True)
 
 
 def _distribution_row(item: DistributionChange) -> tuple[str, ...]:
@@ -155,7 +160,7 @@ def _licences(diff: Diff) -> Table:
     rows = tuple(
         (item.name, item.licence_before or NONE_STATED, item.licence_after or NONE_STATED) for item in diff.licences
     )
-    return Table(f"{len(rows)} licences", ("LICENCE OF", *_columns(diff)), rows)
+    return Table(f"{plural(len(rows), 'licence')} changed", ("LICENCE OF", *_columns(diff)), rows)
 
 
 def _layers(diff: Diff, layers: LayersDiff) -> Iterator[Table]:
@@ -164,39 +169,38 @@ def _layers(diff: Diff, layers: LayersDiff) -> Iterator[Table]:
     rows = tuple(
         (layer.title, size(layer.size_bytes), layer.identity.removeprefix("sha256:")[:12]) for layer in layers.new
     )
-    yield Table(f"{len(rows)} new layers", ("NEW LAYER", "SIZE", "CONTENT"), rows, long=True)
+    yield Table(f"{plural(len(rows), 'new layer')}", ("NEW LAYER", "SIZE", "CONTENT"), rows, long=True)
 
 
 def layers_title(layers: LayersDiff) -> str:
     """Return how many layers there are, stay in place and are new."""
     return (
-        f"{layers.after} layers: the first {layers.in_place} stay in place, {layers.reused} have a content "
-        f"that is there already, {len(layers.new)} are new"
+        f"{plural(layers.after, 'layer')}: the first {layers.in_place} stay in place, {layers.reused} have a content "
+        f"that is there already, {len(layers.new)} new"
     )
 
 
 def _pull_rows(diff: Diff, layers: LayersDiff) -> Iterator[tuple[str, ...]]:
     pull, moved = layers.pull, layers.after - layers.in_place
-    base = ", and the new base" if pull.base_changed else ""
-    built = f" (as the record says: {pull.builder})" if pull.builder else ""
     if diff.after.kind == "release":
-        first = f"must pull, built by docker{built}: all from the first changed layer on{base}"
-        second = f"with content-addressed layers: only the changed ones{base}"
+        built = f"; the record says: {pull.builder}" if pull.builder else ""
+        first = f"must pull, as docker builds (all from the first changed layer on{built})"
+        second = "content-addressed layers (only the changed ones)"
     else:
-        first = "must pull, into docker's own store: all from the first changed layer on"
-        second = "into containerd's store: only the changed ones"
+        first = "must pull, into docker's own store (all from the first changed layer on)"
+        second = "into containerd's store (only the changed ones)"
     yield first, size(pull.by_position_bytes), str(moved)
     yield second, size(pull.by_content_bytes), str(len(layers.new))
-    yield "for a node that holds nothing" + base, size(pull.total_bytes), str(layers.after)
+    yield "for a node that holds nothing", size(pull.total_bytes), str(layers.after)
 
 
 def pull_notes(diff: Diff) -> tuple[str, ...]:
     """Return what the sizes count, and what they leave out."""
-    if diff.layers is None:
+    if diff.layers is None or not diff.layers.differ:
         return ()
     pull = diff.layers.pull
     base = ("the new base comes on top: its size is not known here",) if pull.base_changed else ()
-    unsized = (f"{pull.unsized} layers have no size before they are built",) if pull.unsized else ()
+    unsized = (f"{plural(pull.unsized, 'layer')} to pull: no size before built",) if pull.unsized else ()
     return (_MEASURES[pull.measure], *base, *unsized)
 
 
@@ -204,7 +208,7 @@ def _files(diff: Diff, most: int | None) -> Table | None:
     if diff.files is None:
         return None
     shown = diff.files if most is None else diff.files[:most]
-    title = f"{len(diff.files)} files: {counted(item.kind for item in diff.files)}"
+    title = f"{plural(len(diff.files), 'file')}: {counted(item.kind for item in diff.files)}"
     header = ("FILE", *_columns(diff), "CHANGE")
     return Table(title, header, tuple(map(_file_row, shown)), long=True, left_out=len(diff.files) - len(shown))
 

@@ -77,32 +77,38 @@ class _Draft:
     stated: dict[str, Stated] = field(default_factory=dict)
 
     def add(self, member: Member) -> None:
-        folder, _, name = member.path.rpartition("/")
+        path = _printable(member.path)
+        folder, _, name = path.rpartition("/")
         if name == _OPAQUE:
             self.emptied.add(folder)
         elif name.startswith(_WHITEOUT):
             self.removed.add(f"{folder}/{name.removeprefix(_WHITEOUT)}".lstrip("/"))
         elif member.is_folder:
-            self.folders.add(member.path)
+            self.folders.add(path)
         elif not member.is_file:
-            self.files[member.path] = FileFact(0, f"→ {member.link}")
+            self.files[path] = FileFact(0, f"→ {_printable(member.link)}")
         else:
-            self._add_file(member)
+            self._add_file(path, member)
 
-    def _add_file(self, member: Member) -> None:
+    def _add_file(self, path: str, member: Member) -> None:
         size_bytes = member.content.left_bytes
-        if _is_metadata(member.path) and size_bytes <= _LARGEST_METADATA_BYTES:
+        if _is_metadata(path) and size_bytes <= _LARGEST_METADATA_BYTES:
             text = _whole(member.content)
             digest = sha256(text).hexdigest()
             if (found := _stated(text.decode(errors="replace"))) is not None:
-                self.stated[member.path] = found
+                self.stated[path] = found
         else:
             digest = _digest(member.content)
-        self.files[member.path] = FileFact(size_bytes, digest)
+        self.files[path] = FileFact(size_bytes, digest)
 
     def finished(self, diff_id: str, size_bytes: int) -> LayerFiles:
         sets = (frozenset(self.folders), frozenset(self.removed), frozenset(self.emptied))
         return LayerFiles(diff_id, size_bytes, self.files, *sets, self.stated)
+
+
+def _printable(path: str) -> str:
+    """Return a name that any terminal and JSON can hold; Linux allows names that are no text."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _digest(content: Content) -> str:

@@ -104,6 +104,8 @@ def named(text: str) -> Named:
     >>> named("25.02@main"), named("team/image:25.02").kind, named("./saved.tar").kind
     (Named(kind='release', name='25.02', revision='main'), 'image', 'archive')
     """
+    if not text:
+        raise UsageError("nothing is named", hint=f"name {_FORMS}")
     name, at, revision = text.partition("@")
     if at and _RELEASE.fullmatch(name) and not revision.startswith("sha256:"):
         return Named("release", name, revision)
@@ -113,8 +115,6 @@ def named(text: str) -> Named:
         return Named("release", text)
     if ":" not in text and Path(text).exists():
         return Named("archive", text)
-    if not text:
-        raise UsageError("nothing is named", hint=f"name {_FORMS}")
     return Named("image", text)
 
 
