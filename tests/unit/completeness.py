@@ -24,6 +24,8 @@ WITHOUT_JSON = {
     "render": "its result is a Dockerfile",
     "refs": "its lines are for a shell: a reference each, and nothing else",
     "base": "its result is a YAML file",
+    "schema": "its result is JSON",
+    "completion": "its result is a script for a shell",
 }
 """Command -> why it has no `--json`."""
 
