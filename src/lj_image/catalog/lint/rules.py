@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from lj_image.catalog.lint import addresses, downgrades, drivers, order, resolution, structure, tables, texts
+from lj_image.catalog.lint import addresses, downgrades, drivers, order, resolution, structure, tables, texts, topics
 from lj_image.catalog.lint.finding import Finding
 from lj_image.catalog.lint.subject import FamilySubject, FileSubject, ReleaseSubject
 
@@ -15,6 +15,7 @@ FAMILY_RULES: Final[tuple[Callable[[FamilySubject], Iterable[Finding]], ...]] = 
     addresses.public_host,
     addresses.family_addresses,
     texts.family_translations,
+    topics.topics,
 )
 """What `image.yaml` and the files beside it say."""
 

@@ -8,10 +8,10 @@ from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.changes import Change, changes
 from lj_image.catalog.release import Component, Endpoints, LeftOut, PipSource, Release
 from lj_image.catalog.text import Highlight
+from lj_image.catalog.topics import TEXTS
 from lj_image.config import Config
 from lj_image.release.notes.evidence import evidence_of, published
 from lj_image.release.notes.note import (
-    TEXTS,
     Asset,
     Assets,
     BaseChange,

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from lj_image.catalog.changes import ChangeKind
 from lj_image.catalog.release import Driver, LeftOut
 from lj_image.catalog.text import Highlight, Language, Text
-
-TEXTS: Final = "notes"
-"""The folder of a family's texts, in the image's own."""
-
-Section = Literal["assets", "enhancements", "enable", "launch", "usage", "issues"]
+from lj_image.catalog.topics import Section, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +144,6 @@ class Assets:
     example_regions: tuple[str, ...]
     published: tuple[Asset, ...]
     """References inside regions that hold the verified image."""
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A text of the family about one subject."""
-
-    id: str
-    section: Section
-    title: Text
-
-    def template(self, language: Language) -> str:
-        """Return the name of its template in a language."""
-        return f"{self.id}.{language}.md.j2"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry
 from lj_image.catalog.promises import promises
 from lj_image.catalog.release import Platform, Release
 from lj_image.catalog.resolve import resolve
+from lj_image.catalog.topics import topics_of
 from lj_image.config import Config
 from lj_image.errors import ManifestError
 from lj_image.release.notes.told import Before, Told
-from lj_image.release.notes.topics import topics_of
 
 
 def read_told(catalog: Catalog, config: Config, release: Release) -> Told:
@@ -31,7 +31,7 @@ def read_told(catalog: Catalog, config: Config, release: Release) -> Told:
         base=_base_table(chain),
         before=_before(family, chain, release.variant),
         notes=release.notes,
-        topics=topics_of(release, family.file.variants, release.notes.languages),
+        topics=topics_of(family, release.name, release.variant),
     )
 
 

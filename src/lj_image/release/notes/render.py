@@ -7,8 +7,9 @@ import re
 from typing import Final, Literal, assert_never
 
 from lj_image.catalog.text import LANGUAGES, Language
+from lj_image.catalog.topics import Topic
 from lj_image.errors import UsageError
-from lj_image.release.notes.note import NoteFacts, Topic
+from lj_image.release.notes.note import NoteFacts
 from lj_image.templating import Templates
 
 Form = Literal["md", "html", "json"]

@@ -7,20 +7,9 @@ from dataclasses import dataclass
 
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import NotesFacts, Release
-from lj_image.catalog.text import Text
+from lj_image.catalog.topics import Topics
 from lj_image.config import Config
-from lj_image.release.notes.note import Topic
 from lj_image.snapshot import Snapshots, encode
-
-
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """What a family adds to the note of one release in one variant."""
-
-    topics: tuple[Topic, ...] = ()
-    components_title: Text | None = None
-    tag_row: bool = False
-    example_regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

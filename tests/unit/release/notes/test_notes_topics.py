@@ -94,7 +94,7 @@ def test_the_table_of_contents_may_name_the_tag_and_call_its_list_otherwise(
         (TOPIC.replace("enhancements", "praise"), "section", None, "2:29"),
         (
             TOPIC.replace("section:", "variants: [vendr], section:"),
-            "topic 'speed': no variant 'vendr'",
+            "variants: unknown name 'vendr'",
             "did you mean vendor?",
             "2:31",
         ),
@@ -104,7 +104,7 @@ def test_the_table_of_contents_may_name_the_tag_and_call_its_list_otherwise(
             "the later one",
             "2:42",
         ),
-        ("example_regions: [nort]\n", "no region 'nort'", "did you mean north?", "1:19"),
+        ("example_regions: [nort]\n", "example_regions: unknown name 'nort'", "did you mean north?", "1:19"),
     ],
 )
 def test_a_fault_is_named_with_its_place_and_a_way_out(
