@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import secrets
@@ -25,7 +26,8 @@ ROOT = Path(__file__).parents[3]
 PLACES = ("public", "north", "south")
 NOTES = "notes: {product: the tests, scenario: Tests, framework: none, languages: [en]}\n"
 PASSWORD = "hunter2-hunter2"
-DOCKER_CONFIG = json.dumps({"auths": {"registry.example": {"auth": PASSWORD}}})
+CREDENTIALS = base64.b64encode(f"release:{PASSWORD}".encode()).decode()
+DOCKER_CONFIG = json.dumps({"auths": {"registry.example": {"auth": CREDENTIALS}}})
 
 
 @dataclass
@@ -192,8 +194,9 @@ def test_a_tag_publishes_and_a_region_that_failed_is_run_again_alone(site: Site,
         assert again.summary == (output / "summary.md").read_text()
     for job in (done, again):
         assert PASSWORD not in job.said + job.summary
-    left = [path for path in site.project.folder.parent.rglob("*") if path.name in ("config.json", "config.yaml")]
-    assert [path for path in left if ".git" not in path.parts and PASSWORD in path.read_text()] == []
+        assert CREDENTIALS not in job.said + job.summary
+    files = [path for path in site.project.folder.parent.rglob("*") if path.is_file()]
+    assert [path for path in files if CREDENTIALS.encode() in path.read_bytes()] == []
 
 
 def test_a_region_is_not_run_again_without_its_name(site: Site) -> None:
