@@ -50,6 +50,11 @@ def lock_command(key: str, image: str | None = None) -> str:
     return f"lj-image lock {release} --variant {found['variant']}{platform}"
 
 
+def command_for(release: Release) -> str:
+    """Return the command that makes the lock of a release."""
+    return lock_command(release.key, release.image_in_commands)
+
+
 def with_digest(lock: Lock) -> Lock:
     """Return the lock with the digest that its text states."""
     return replace(lock, digest=_digest("\n".join(_lines(lock)) + "\n"))

@@ -19,7 +19,7 @@ from lj_image.errors import LjImageError, LockError
 from lj_image.lock.http import Client, Refused
 from lj_image.lock.index import SimpleIndexes, index_addresses
 from lj_image.lock.lock import Lock, LockedDistribution
-from lj_image.lock.lockfile import lock_command
+from lj_image.lock.lockfile import command_for
 from lj_image.lock.metadata import excluding, marker_environment, requirements_on, stored_metadata, unmet
 from lj_image.lock.newer import Ground, Hold, Newer, newer_than
 from lj_image.lock.progress import Progress, Silent
@@ -238,4 +238,4 @@ def way_forward(release: Release, standing: Standing) -> str | None:
     """Return the command that takes the newer version, when nothing that is known says no."""
     if standing.newest is None or any(hold.kind not in ("python", "platform") for hold in standing.holds):
         return None
-    return f"{lock_command(release.key)} --upgrade {standing.name}"
+    return f"{command_for(release)} --upgrade {standing.name}"

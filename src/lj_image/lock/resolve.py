@@ -9,13 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.tags import Tag
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from lj_image.catalog.release import ArchiveSource, Component, Release
@@ -32,7 +26,7 @@ from lj_image.lock.ownership import owners
 from lj_image.lock.progress import Progress, Silent
 from lj_image.lock.project import DEFAULT_INDEX, Demand, Pin, demand_of, write_project
 from lj_image.lock.store import ArtifactStore
-from lj_image.lock.tags import best_file, is_sdist, tag_ranks
+from lj_image.lock.tags import best_file, is_sdist, tag_ranks, version_of
 from lj_image.lock.uvtool import (
     OfferedFile,
     Resolved,
@@ -86,7 +80,8 @@ def resolve(
         )
         for item in versions
     )
-    return with_digest(Lock(release.key, inputs_of(release), distributions, archives, ""))
+    lock = Lock(release.key, inputs_of(release), distributions, archives, "", release.image_in_commands)
+    return with_digest(lock)
 
 
 def _check_upgrades(upgrade: Sequence[str], release: Release, previous: Lock | None) -> None:
@@ -146,7 +141,7 @@ def _override(pin: Pin, release: Release, config: Config) -> str:
     address = index_addresses(pin.index, config)[0]
     with Client() as client:
         offered = SimpleIndexes(config, client).files(pin.name, pin.index, address)
-    urls = {file.file: file.url for file in offered if _version_of(file.file) == str(Version(pin.version))}
+    urls = {file.file: file.url for file in offered if version_of(file.file) == str(Version(pin.version))}
     best = best_file(urls, _ranks(release))
     if best is None:
         raise ResolutionError(
@@ -169,19 +164,10 @@ def _versions_offered(pin: Pin, config: Config) -> tuple[str, ...]:
             indexes = SimpleIndexes(config, client)
             for address in index_addresses(pin.index, config):
                 files = indexes.files(pin.name, pin.index, address)
-                found += [version for item in files if (version := _version_of(item.file))]
+                found += [version for item in files if (version := version_of(item.file))]
     except LjImageError:
         return ()
     return tuple(found)
-
-
-def _version_of(file: str) -> str | None:
-    try:
-        if file.endswith(".whl"):
-            return str(parse_wheel_filename(file)[1])
-        return str(parse_sdist_filename(file)[1])
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return None
 
 
 @dataclass(frozen=True, slots=True)

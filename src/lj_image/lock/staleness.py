@@ -8,7 +8,7 @@ from lj_image.catalog.release import Release
 from lj_image.errors import Location, LockError
 from lj_image.lock.inputs import inputs_of
 from lj_image.lock.lock import Lock
-from lj_image.lock.lockfile import lock_command, read_lock
+from lj_image.lock.lockfile import command_for, read_lock
 
 _SHOWN = 8
 """Lines of difference in an error; `lj-image lock --check` prints them all."""
@@ -31,7 +31,7 @@ def require_fresh(release: Release, path: Path) -> Lock:
     more = (f"… and {len(changed) - _SHOWN} more lines",) if len(changed) > _SHOWN else ()
     raise LockError(
         f"the lock of {release.key} is stale: {_summary(release, lock, changed)}",
-        hint="\n".join((*changed[:_SHOWN], *more, f"run: {lock_command(release.key, release.image_in_commands)}")),
+        hint="\n".join((*changed[:_SHOWN], *more, f"run: {command_for(release)}")),
         location=Location(str(path)),
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lj_image.catalog.release import BaseSource, Release
 from lj_image.errors import LjImageError, LockError
 from lj_image.lock.lock import Artifact, Lock, LockedDistribution
-from lj_image.lock.lockfile import lock_command, lock_path, read_lock
+from lj_image.lock.lockfile import command_for, lock_path, read_lock
 from lj_image.lock.staleness import differences
 from lj_image.plan import (
     CONSTRAINTS_PATH,
@@ -59,7 +59,7 @@ def contents_of_release(release: Release, cache_dir: Path, *, revision: str | No
         measure="locked",
         builder=builder,
         architectures=release.architectures,
-        fetch=None if revision else f"lj-image fetch {release.name} --variant {release.variant}",
+        fetch=None if revision else f"lj-image fetch {release.asked_as} --variant {release.variant}",
         notes=(*notes, *more),
     )
 
@@ -77,12 +77,12 @@ def _lock_of(release: Release) -> tuple[Lock | None, tuple[str, ...]]:
     if not release.base.facts.python:
         return None, (f"nothing is known of its base {release.base.facts.name}, so its components alone are compared",)
     if not path.exists():
-        return None, (f"no lock, so its components alone are compared; run: {lock_command(release.key)}",)
+        return None, (f"no lock, so its components alone are compared; run: {command_for(release)}",)
     lock = read_lock(path)
     if lock.key != release.key:
-        raise LockError(f"{path.name} is the lock of {lock.key}", hint=f"run: {lock_command(release.key)}")
+        raise LockError(f"{path.name} is the lock of {lock.key}", hint=f"run: {command_for(release)}")
     if differences(release, lock):
-        return None, (f"a stale lock, so its components alone are compared; run: {lock_command(release.key)}",)
+        return None, (f"a stale lock, so its components alone are compared; run: {command_for(release)}",)
     return lock, ()
 
 

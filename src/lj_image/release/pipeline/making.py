@@ -44,11 +44,11 @@ def verify_step(work: Work) -> Step:
 
     def inputs() -> str:
         tests = work.release.folder / "tests"
-        image_id = built_image(work.record(), work.release.key)
+        image_id = _built(work)
         return digest_of(image_id, plan_digest(work.plan), contents_of(tests, tests.rglob("*")), __version__)
 
     def act() -> Done:
-        image_id = built_image(work.record(), work.release.key)
+        image_id = _built(work)
         folder = work.states.files
         report, _ = prove(work.plan, image_id, work.workshop, junit=folder / JUNIT)
         work.report = report
@@ -60,7 +60,7 @@ def verify_step(work: Work) -> Step:
         return Done(report.summary(), files={name: sha256_of(folder / name) or "" for name in (REPORT, JUNIT)})
 
     def still(kept: Kept) -> Done | None:
-        record, image_id = work.record(), built_image(work.record(), work.release.key)
+        record, image_id = work.record(), _built(work)
         if record is None or record.verified is None or not record.proves(image_id):
             return None
         if not kept.files or not are_there(work.states.files, kept.files):
@@ -69,6 +69,10 @@ def verify_step(work: Work) -> Step:
         return Done(f"this image was proven at {record.verified.at}", "skipped")
 
     return Step("verify", "holding the image against its promises", inputs, act, still)
+
+
+def _built(work: Work) -> str:
+    return built_image(work.record(), work.release.key, work.release.image_in_commands)
 
 
 def _json(work: Work) -> str:
