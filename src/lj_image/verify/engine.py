@@ -10,6 +10,7 @@ import docker.errors
 import requests.exceptions
 from docker import APIClient
 
+from lj_image.builders.docker.engine import find_image
 from lj_image.errors import EngineError, VerificationError
 
 
@@ -39,13 +40,9 @@ def patient(api: APIClient) -> Iterator[None]:
 
 def inspect_image(api: APIClient, reference: str, *, hint: str) -> dict[str, Any]:
     """Return what the engine knows of an image; raises VerificationError when it has none by that name."""
-    try:
-        with engine_errors(f"looking for the image {reference}"):
-            return dict(api.inspect_image(reference))  # type: ignore[no-untyped-call]
-    except EngineError as error:
-        if isinstance(error.__cause__, docker.errors.ImageNotFound):
-            raise VerificationError(f"the engine has no image {reference}", hint=hint) from None
-        raise
+    if (found := find_image(api, reference)) is None:
+        raise VerificationError(f"the engine has no image {reference}", hint=hint)
+    return found
 
 
 def has_gpu(api: APIClient) -> bool:

@@ -21,6 +21,13 @@ JOIN_S: Final = 5.0
 READ_ERRORS: Final[tuple[type[Exception], ...]] = (*WIRE_ERRORS, AttributeError, ValueError)
 
 
+def image_id_of(last_word: dict[str, Any]) -> str:
+    """Return the id of the image that a build has made; raises EngineError when the engine ended without a word."""
+    if not last_word:
+        raise engine_gone()
+    return str(last_word["aux"]["ID"])
+
+
 class Answer:
     """Reads a response in a thread of its own.
 

@@ -7,14 +7,15 @@ import secrets as random
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import docker
 import requests
 
-from lj_image.builders.docker.answer import Answer
+from lj_image.builders.docker.answer import Answer, image_id_of
 from lj_image.builders.docker.cancellation import Cancellation
-from lj_image.builders.docker.engine import WIRE_ERRORS, engine_gone, refusal, translated
+from lj_image.builders.docker.engine import WIRE_ERRORS, refusal, translated
 from lj_image.builders.docker.events import Observer
 from lj_image.builders.docker.failures import build_failure
 from lj_image.builders.docker.recorder import Recorder
@@ -52,6 +53,7 @@ class _Build:
         self._request = request
         self._id = random.token_hex(16)
         self._dockerfile = DockerfileSteps(request.context.dockerfile)
+        self._redact = partial(redact, redactions=request.redact)
         self._recorder = Recorder(observer, self._redact)
         self._trace = Trace(self._dockerfile, self._recorder)
         self._answer: Answer | None = None
@@ -115,12 +117,7 @@ class _Build:
             message = self._redact(str(answer["error"]))
             step = self._trace.failed_step(str(answer["error"]))
             raise build_failure(message, self._dockerfile, step, self._recorder.tail(step.id) if step else ())
-        if not answer:
-            raise engine_gone()
-        return str(answer["aux"]["ID"])
-
-    def _redact(self, text: str) -> str:
-        return redact(text, self._request.redact)
+        return image_id_of(answer)
 
     # the end
 

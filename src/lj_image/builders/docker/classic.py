@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import docker
@@ -10,10 +11,10 @@ import docker.auth
 import requests
 from docker.errors import DockerException
 
-from lj_image.builders.docker.answer import Answer
+from lj_image.builders.docker.answer import Answer, image_id_of
 from lj_image.builders.docker.cancellation import Cancellation
 from lj_image.builders.docker.classic_log import ClassicLog
-from lj_image.builders.docker.engine import engine_gone, refusal, translated
+from lj_image.builders.docker.engine import refusal, translated
 from lj_image.builders.docker.events import Observer, StepState
 from lj_image.builders.docker.failures import DOCKERFILE, build_failure
 from lj_image.builders.docker.recorder import Recorder
@@ -46,6 +47,7 @@ class _Build:
         self._api = api
         self._request = request
         self._dockerfile = DockerfileSteps(request.context.dockerfile)
+        self._redact = partial(redact, redactions=request.redact)
         self._recorder = Recorder(observer, self._redact)
         self._log = ClassicLog(self._dockerfile, self._recorder)
         self._answer: Answer | None = None
@@ -116,12 +118,7 @@ class _Build:
             step = self._log.step
             log = self._recorder.tail(step.id) if step else ()
             raise build_failure(self._redact(str(answer["error"])), self._dockerfile, step, log)
-        if not answer:
-            raise engine_gone()
-        return str(answer["aux"]["ID"])
-
-    def _redact(self, text: str) -> str:
-        return redact(text, self._request.redact)
+        return image_id_of(answer)
 
     def _disconnect(self) -> None:
         if self._answer:

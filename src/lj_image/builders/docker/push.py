@@ -15,10 +15,11 @@ from typing import Any, Final
 import docker.auth
 import requests
 from docker import APIClient
-from docker.errors import APIError, ImageNotFound, NotFound
+from docker.errors import APIError, NotFound
 from docker.utils import parse_repository_tag
 
 from lj_image.builders.docker.credentials import credentials_for
+from lj_image.builders.docker.engine import find_image
 from lj_image.builders.docker.push_faults import NETWORK_HINT, NO_SUCH_TAG, explain
 from lj_image.builders.docker.push_progress import LayerPush, LayerState, NoProgress, PushProgress
 from lj_image.errors import EngineError, PublishError
@@ -72,8 +73,7 @@ def push_tag(api: APIClient, image_id: str, sent_to: str, progress: PushProgress
 
 def image_digests(api: APIClient, image_id: str) -> tuple[str, ...] | None:
     """Return the manifest digests that the engine knows for an image, None when it has no such image."""
-    with _engine():
-        found = _inspect(api, image_id)
+    found = find_image(api, image_id)
     if found is None:
         return None
     digests = (name.rpartition("@")[2] for name in found.get("RepoDigests") or ())
@@ -225,7 +225,7 @@ def _engine() -> Iterator[None]:
 def _local_tag(api: APIClient, image_id: str, name: str) -> Iterator[None]:
     """Give an image a name in the engine; afterwards the name is what it was before."""
     with _engine():
-        image, before = _inspect(api, image_id), _inspect(api, name)
+        image, before = find_image(api, image_id), find_image(api, name)
         if image is None:
             raise PublishError(f"the engine does not have the image {image_id}", hint="build it again")
         _tag(api, image_id, name)
@@ -237,14 +237,6 @@ def _local_tag(api: APIClient, image_id: str, name: str) -> Iterator[None]:
                 _tag(api, before["Id"], name)
             elif image.get("RepoTags"):  # without another name the engine would delete the image with this one
                 _untag(api, name)
-
-
-def _inspect(api: APIClient, name: str) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = api.inspect_image(name)  # type: ignore[no-untyped-call]
-    except ImageNotFound:
-        return None
-    return found
 
 
 def _tag(api: APIClient, image_id: str, name: str) -> None:
