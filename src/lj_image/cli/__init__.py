@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "render": "Write the Dockerfile and its build context.",
     "build": "Build the image of a release.",
     "verify": "Prove that the versions inside an image are those promised.",
+    "shell": "Open a shell in a container of a release's image.",
     "push": "Publish a verified release.",
     "release": "Take a release all the way, from lint to notes; goes on where it ended.",
     "refs": "Print the references of a release, and nothing else.",
@@ -107,7 +108,8 @@ def cli(ctx: click.Context, images: str | None, debug: bool) -> None:
     lj-image verify 25.02
     lj-image push --region cn-beijing
     """
-    ctx.obj = App(images)
+    app = ctx.ensure_object(App)
+    app.images_dir, app.debug = images, debug
 
 
 def main() -> None:
@@ -119,10 +121,11 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 usage, 3 partly done, 130 interrupted."""
+    app = App()  # made here, since who reports a failure asks it how
     try:
-        result: Any = cli.main(arguments, prog_name="lj-image", standalone_mode=False)
+        result: Any = cli.main(arguments, prog_name="lj-image", standalone_mode=False, obj=app)
     except LjImageError as error:
-        return _report(error, "--debug" in arguments)
+        return _report(error, app.debug)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -135,7 +138,7 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno not in _OF_THE_DISK:
             raise
-        return _report(_disk_error(error), "--debug" in arguments)
+        return _report(_disk_error(error), app.debug)
     return result if isinstance(result, int) else 0
 
 

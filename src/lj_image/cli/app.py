@@ -22,6 +22,8 @@ class App:
 
     def __init__(self, images_dir: str | None = None) -> None:
         self.images_dir = images_dir
+        self.debug = False
+        """Whether a failure is shown with its traceback."""
 
     @cached_property
     def catalog(self) -> Catalog:

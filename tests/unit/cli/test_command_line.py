@@ -83,6 +83,16 @@ def test_a_fault_is_three_short_lines_and_exit_code_2(
     assert way_out == '  quote it: "25.02"'
 
 
+def test_debug_shows_the_traceback_where_it_is_an_option_and_not_where_it_is_text(
+    write_catalog: Callable[..., Catalog], capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = ["--images", str(write_catalog().root)]
+    assert run(["--debug", *images, "show", "26.01"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+    assert run([*images, "show", "--", "--debug"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_lint_counts_its_findings(write_catalog: Callable[..., Catalog], capsys: pytest.CaptureFixture[str]) -> None:
     catalog = write_catalog(r25_02=RELEASE.replace("tool:", "tol:"))
     assert run(["--images", str(catalog.root), "lint"]) == 2
