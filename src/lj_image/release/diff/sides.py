@@ -7,19 +7,17 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from lj_image.catalog.release import Release
 from lj_image.config import Config
 from lj_image.errors import LjImageError, ManifestError, UsageError
 from lj_image.release.diff.compare import Diff, diff
-from lj_image.release.diff.contents import Contents
+from lj_image.release.diff.contents import Contents, Kind
 from lj_image.release.diff.releases import contents_of_release
 
 if TYPE_CHECKING:
     import docker
-
-Family = Literal["release", "image", "archive"]
 
 _RELEASE: Final = re.compile(r"(?:[a-z0-9][a-z0-9._-]*/)?\d[\w.]*")
 """Such as 25.02 or training-nv-pytorch/25.02; an image of that name would have a tag."""
@@ -70,7 +68,7 @@ class Wanted:
 class Named:
     """One argument, understood."""
 
-    kind: Family
+    kind: Kind
     name: str
     revision: str | None = None
 
