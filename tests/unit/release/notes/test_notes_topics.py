@@ -183,3 +183,8 @@ def test_a_lowered_ray_is_told_with_its_reason(real_note: Callable[..., str]) ->
 def test_a_release_without_a_file_before_it_is_named(real_note: Callable[..., str]) -> None:
     assert "Compared with 25.04, the nearest earlier release" in real_note("25.07", "serverless", "en")
     assert "(25.06 was published in between)" in real_note("25.07", "serverless", "en")
+
+
+def test_a_variant_that_lacks_an_architecture_says_so_beside_the_features(real_note: Callable[..., str]) -> None:
+    features = real_note("25.10", "open", "en").partition("### Bug fixes")[0]
+    assert "This variant is made for amd64 only, not for arm64." in features
