@@ -186,12 +186,14 @@ def _pull_rows(diff: Diff, layers: LayersDiff) -> Iterator[tuple[str, ...]]:
         built = f"; the record says: {pull.builder}" if pull.builder else ""
         first = f"must pull, as docker builds (all from the first changed layer on{built})"
         second = "content-addressed layers (only the changed ones)"
+        third = "for a node that holds the base alone"
     else:
         first = "must pull, into docker's own store (all from the first changed layer on)"
         second = "into containerd's store (only the changed ones)"
+        third = "for a node that holds nothing"
     yield first, size(pull.by_position_bytes), str(moved)
     yield second, size(pull.by_content_bytes), str(len(layers.new))
-    yield "for a node that holds nothing", size(pull.total_bytes), str(layers.after)
+    yield third, size(pull.total_bytes), str(layers.after)
 
 
 def pull_notes(diff: Diff) -> tuple[str, ...]:

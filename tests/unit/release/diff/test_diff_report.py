@@ -75,7 +75,7 @@ def test_both_costs_are_told_and_labelled() -> None:
             "2",
         ),
         ("content-addressed layers (only the changed ones)", "200.0 MiB", "1"),
-        ("for a node that holds nothing", "900.0 MiB", "3"),
+        ("for a node that holds the base alone", "900.0 MiB", "3"),
     ]
     assert pull_notes(FOUND) == (
         "sizes are those of the locked files, which are compressed",
