@@ -17,6 +17,7 @@ import urllib3
 from docker.constants import DEFAULT_DOCKER_API_VERSION
 from docker.errors import APIError, DockerException, ImageNotFound, TLSParameterError
 from docker.utils import kwargs_from_env
+from docker.utils.config import find_config_file
 
 from lj_image.errors import EngineError
 
@@ -57,7 +58,13 @@ def _client(settings: dict[str, Any], version: str) -> docker.APIClient:
     docker-py would ask for the version while it still trusts the environment: REQUESTS_CA_BUNDLE would then stand in
     for the CA of a TLS engine, and an engine is not behind the proxy that leads to the internet either.
     """
-    api = docker.APIClient(**settings, version=version, timeout=CONNECT_TIMEOUT_S)
+    try:
+        api = docker.APIClient(**settings, version=version, timeout=CONNECT_TIMEOUT_S)
+    except ValueError:  # not chained: it may show what should have been a password
+        raise EngineError(
+            f"a login in {find_config_file()!s} is not the base64 of user:password",
+            hint="log in anew: docker login REGISTRY",
+        ) from None
     api.trust_env = False
     return api
 

@@ -98,6 +98,18 @@ def test_an_absent_engine_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, t
     assert "DOCKER_HOST" in (error.hint or "")
 
 
+@pytest.mark.parametrize("login", ["hunter2", "aHVudGVyMg==", "/////w=="])
+def test_a_login_that_docker_did_not_write_is_told_and_not_shown(
+    login: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"auths": {"registry.example": {"auth": login}}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with pytest.raises(EngineError, match="is not the base64 of user:password") as failure:
+        engine.connect()
+    assert "hunter2" not in str(failure.value)
+    assert failure.value.__suppress_context__
+
+
 def test_a_port_where_nobody_listens_is_an_absent_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
