@@ -26,6 +26,7 @@ WITHOUT_JSON = {
     "base": "its result is a YAML file",
     "schema": "its result is JSON",
     "completion": "its result is a script for a shell",
+    "shell": "its output is that of the command inside",
 }
 """Command -> why it has no `--json`."""
 
@@ -186,3 +187,17 @@ def _told(name: str, _: Any) -> str | None:
 
 
 COMMAND_PARTS: tuple[Ask, ...] = (_module, _example, _reference, _json, _test, _told)
+
+
+def rooms() -> tuple[str, ...]:
+    """Return the folders and single modules of the package, as the map of docs/architecture.md writes them."""
+    package = ROOT / "src" / "lj_image"
+    folders = (path.parent.relative_to(package).as_posix() + "/" for path in package.rglob("*/__init__.py"))
+    modules = (path.name for path in package.glob("*.py") if path.name != "__init__.py")
+    return tuple(sorted((*folders, *modules)))
+
+
+def missing_on_map(found: Iterable[str]) -> list[str]:
+    """Return what is missing in docs/architecture.md: a row for each room, with its public function."""
+    told = _text("docs/architecture.md")
+    return [f"a row for `{room}` in docs/architecture.md" for room in found if f"`{room}`" not in told]

@@ -11,6 +11,8 @@ from unit.completeness import (
     kinds,
     missing_of_commands,
     missing_of_kinds,
+    missing_on_map,
+    rooms,
 )
 
 
@@ -22,6 +24,12 @@ def test_every_component_kind_has_all_its_parts() -> None:
 def test_every_command_has_all_its_parts() -> None:
     missing = missing_of_commands(COMMANDS, WITHOUT_JSON)
     assert not missing, "\n".join(("add:", *missing))
+
+
+def test_every_room_is_on_the_map() -> None:
+    in_another = {"builders/", "verify/probes/", "verify/suite/"}  # told with the room around or inside
+    assert missing_on_map(room for room in rooms() if room not in in_another) == []
+    assert missing_on_map(["attic/"]) == ["a row for `attic/` in docs/architecture.md"]
 
 
 def test_an_excuse_is_for_something_that_there_is_and_that_needs_it() -> None:
