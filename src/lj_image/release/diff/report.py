@@ -49,6 +49,7 @@ def tables(diff: Diff, *, most_files: int | None = None) -> tuple[Table, ...]:
     """Return the tables that have rows, in the order of what matters most."""
     found = (
         _components(diff),
+        _down(diff),
         _licences(diff),
         _distributions(diff),
         *(_layers(diff, diff.layers) if diff.layers and diff.layers.differ else ()),
@@ -153,6 +154,19 @@ def _distribution_row(item: DistributionChange) -> tuple[str, ...]:
         _word(item.kind),
         item.component or "",
         "" if licence is None else licence or NONE_STATED,
+    )
+
+
+def _down(diff: Diff) -> Table:
+    """Return the distributions that went down, which nobody should have to look for in the long list."""
+    found = [item for item in diff.distributions or () if item.kind == "down"]
+    reasons = {item.id: item.reason for item in diff.components or () if item.kind == "down"}
+    rows = tuple(
+        (item.name, item.before or "", item.after or "", DOWN, reasons.get(item.component or "") or NO_REASON)
+        for item in found
+    )
+    return Table(
+        f"{plural(len(rows), 'distribution')} {DOWN}", ("DISTRIBUTION", *_columns(diff), "CHANGE", "WHY"), rows
     )
 
 

@@ -67,6 +67,20 @@ def test_a_downgrade_has_its_reason_or_that_there_is_none() -> None:
     ]
 
 
+def test_distributions_that_went_down_are_not_left_in_the_long_list() -> None:
+    down = (
+        DistributionChange("ray", "down", "2.44.0", "2.43.0", "ray", None, None),
+        DistributionChange("dep", "down", "2", "1", "shared", None, None),
+    )
+    found = replace(FOUND, distributions=(*FOUND.distributions, *down))  # type: ignore[misc]
+    assert tables(found)[1].title == "2 distributions DOWN"
+    assert [(row[0], row[4]) for row in rows(found, 1)] == [
+        ("ray", "vLLM refuses | 2.44"),
+        ("dep", "no reason given"),
+    ]
+    assert "| dep | 2 | 1 | **DOWN** | no reason given |" in markdown(found).partition("<details>")[0]
+
+
 def test_both_costs_are_told_and_labelled() -> None:
     assert rows(FOUND, 3) == [
         (
