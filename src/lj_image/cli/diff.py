@@ -96,9 +96,8 @@ def _show(app: App, found: Diff) -> None:
         app.print()
         for line in found.dockerfile:
             app.print(line)
-    app.print()
-    for note in (*pull_notes(found), *found.notes):
-        app.print(f"note: {note}")
+    for number, note in enumerate((*pull_notes(found), *found.notes)):
+        app.print(f"note: {note}" if number else f"\nnote: {note}")
 
 
 def _emphasised(line: str) -> str:
