@@ -20,7 +20,7 @@ MOST_FILES = 60
 
 @click.command("diff")
 @click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("after", metavar="[B]", required=False)
 @click.option("--variant", help="The variant of both; by default the first one that is configured and both have.")
 @click.option("--platform", metavar="OS/ARCH", help="Such as linux/arm64.")
 @click.option("--files", is_flag=True, help="Compare files, too.")
@@ -34,7 +34,7 @@ MOST_FILES = 60
 def command(
     app: App,
     before: str,
-    after: str,
+    after: str | None,
     variant: str | None,
     platform: str | None,
     files: bool,
@@ -46,17 +46,22 @@ def command(
     """Compare two releases, images or archives: versions, licences, layers, and what a node must pull.
 
     Each of A and B is a release (25.02), a release at a git revision (25.02@main), an image of the engine (name:tag or
-    sha256:…), or the path of an archive (of docker save, or an OCI layout as a folder or tar).
+    sha256:…), or the path of an archive (of docker save, or an OCI layout as a folder or tar). A release alone is
+    compared with the one that it inherits from.
 
     \b
     lj-image diff 25.02 25.03
+    lj-image diff 25.03
     lj-image diff 25.03@main 25.03 --dockerfile --format markdown
     lj-image diff 25.03 training-nv-pytorch:25.03-open --exit-code
     """
-    from lj_image.release.diff.sides import Ground, Wanted, diff_named
+    from lj_image.release.diff.sides import Ground, Wanted, diff_named, release_before
 
     ground = Ground(app.config, app.release, lambda: app.catalog.root, _connect, app.say)
-    found = diff_named(before, after, ground, Wanted(variant, platform, files, dockerfile))
+    wanted = Wanted(variant, platform, files, dockerfile)
+    if after is None:
+        before, after = release_before(before, ground, wanted), before
+    found = diff_named(before, after, ground, wanted)
     if as_json:
         from lj_image.release.diff.report import to_json
 

@@ -67,3 +67,31 @@ def test_a_wrong_argument_ends_with_2_and_a_way_out(
     shown = capsys.readouterr()
     assert message in shown.err
     assert shown.out == ""
+
+
+def test_a_release_alone_is_compared_with_the_one_that_it_inherits_from(
+    diff: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff("25.03", "--variant", "open") == 0
+
+    alone = capsys.readouterr().out
+    diff("25.02", "25.03", "--variant", "open")
+    assert capsys.readouterr().out == alone
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("25.02", "tiny 25.02 inherits from no release"),
+        ("25.03@main", "nothing to compare 25.03@main with"),
+        ("tiny:25.03-open", "nothing to compare tiny:25.03-open with"),
+    ],
+)
+def test_what_comes_from_nothing_needs_a_second_name(
+    name: str, message: str, diff: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff(name, "--variant", "open") == 2
+
+    told = capsys.readouterr().err
+    assert message in told
+    assert "a release (25.02, or 25.02@REVISION)" in told

@@ -116,6 +116,19 @@ def named(text: str) -> Named:
     return Named("image", text)
 
 
+def release_before(after: str, ground: Ground, wanted: Wanted) -> str:
+    """Return the name of the release that `after` is a difference to; raises UsageError where there is none."""
+    item = named(after)
+    if item.kind != "release" or item.revision is not None:
+        raise UsageError(f"nothing to compare {after} with", hint=f"name a second one: {_FORMS}")
+    release = _release(ground.resolve, item.name, wanted.variant, wanted.platform)
+    if release.inherits is None:
+        raise UsageError(
+            f"{release.image} {release.name} inherits from no release", hint=f"name what to compare it with: {_FORMS}"
+        )
+    return f"{release.image}/{release.inherits}"
+
+
 def _read(item: Named, ground: Ground, wanted: Wanted) -> Contents:
     """Read an image or an archive."""
     from lj_image.release.diff.claims import Claims
