@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,16 @@ PLAIN = ("25.02", "--variant", "plain")
 EVERYWHERE = ("--public", "--region", "all")
 STEPS = ("lint", "lock", "build", "verify", "push", "notes")
 PLACES = ("public", "north", "south")
-PLAIN_WITH_1_1 = 'plain: {components: {kit: 1.2.3, notes: "1", tool: "1.1"}}'
+PROMISED = 'plain: {components: {kit: 1.2.3, notes: "1", tool: "1.0"}}'
+SLOW = "      slow:\n        kind: run\n"
+STEP = """\
+      plain:
+        kind: run
+        commands: [echo asleep {unique}, sleep 3]
+        check: "true"
+        expect: ""
+"""
+"""A step that no engine has in its cache, long enough to be killed in."""
 NOTES = "notes: {product: the tests, scenario: Tests, framework: none, languages: [en]}\n"
 
 
@@ -107,7 +117,10 @@ def line(
     project = Project.create(tmp_path, *FAMILIES)
     project.keep(base_rootfs)
     manifest = project.folder / "images/every-kind/image.yaml"
-    manifest.write_text(NOTES + manifest.read_text())
+    text = manifest.read_text().replace(SLOW, STEP.format(unique=secrets.token_hex(4)) + SLOW)
+    manifest.write_text(NOTES + text)
+    release = project.folder / "images/every-kind/releases/25.02.yaml"
+    release.write_text(release.read_text().replace(PROMISED, PROMISED.replace("kit:", 'marker: "7", kit:')))
     remove_images("every-kind")
     with running(tmp_path_factory.mktemp("registry")) as registry:
         made = Line(project, registry, packages, kits, engine)
@@ -216,7 +229,7 @@ def test_killed_in_every_step_it_goes_on_and_does_nothing_twice(line: Line, numb
         # Lint and lock are over within a tenth of a second, so the signal may arrive in the step after.
         killed(begun(step))
         assert line.digests() == [None, None, None]
-    killed(begun("build", "running "))
+    killed(begun("build", "| asleep"))
     killed(begun("verify", "asking what is inside"))
     if EXIT_CODES[number] == 130:
         assert "**Interrupted**" in (line.output / "summary.md").read_text()
@@ -319,7 +332,7 @@ def test_a_dry_run_asks_and_leaves_nothing_behind(line: Line) -> None:
     steps = {step["name"]: step for step in json.loads(done.stdout)["steps"]}
     states = {"lint": "done", "lock": "done"} | dict.fromkeys(STEPS[2:], "planned")
     assert {name: step["state"] for name, step in steps.items()} == states
-    assert steps["build"]["what"].startswith("would build 4 layers")
+    assert steps["build"]["what"].startswith("would build 5 layers")
     assert steps["push"]["what"] == "would send to 3 of 3 places"
     assert line.engine.images("every-kind:25.02-plain") == []
     assert line.digests() == [None, None, None]
@@ -365,7 +378,7 @@ def test_faults_in_files_are_exit_code_2_and_in_the_summary(line: Line, tmp_path
     page = tmp_path / "page.md"
     release = line.project.folder / "images/every-kind/releases/25.02.yaml"
     good = release.read_text()
-    release.write_text(good.replace('plain: {components: {kit: 1.2.3, notes: "1", tool: "1.0"}}', PLAIN_WITH_1_1))
+    release.write_text(good.replace('notes: "1", tool: "1.0"', 'notes: "1", tool: "1.1"'))
     assert release.read_text() != good
     stale = line.release("--public", "--summary", str(page))
     assert stale.returncode == 2, stale.stderr
