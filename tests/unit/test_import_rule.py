@@ -21,7 +21,7 @@ LEVELS = (
     {"templating"},
     {"dockerfile"},
     {"builders", "verify"},
-    {"release"},
+    {"release", "doctor"},
     {"cli"},
 )
 """From the ground up: a room imports from its own level and from those below."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import docker.auth
 from docker.credentials.errors import StoreError
@@ -57,3 +60,30 @@ def _helper_failed(config: docker.auth.AuthConfig, host: str, error: DockerExcep
         f"docker-credential-{config.get_credential_store(host)} has no login for {host}: {words}",
         hint=f"run: docker login {host}",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Where the docker config keeps the login for a host; never the login itself."""
+
+    kind: Literal["none", "auths", "credsStore", "credHelpers"]
+    program: str | None = None
+    """The helper's, such as docker-credential-pass."""
+    program_found: bool = True
+
+
+def login_for(host: str) -> Login:
+    """Say where the login for a registry host would come from; raises PublishError for a config that is unreadable."""
+    config = _docker_config()
+    helper = (config.cred_helpers or {}).get(host)
+    if helper:
+        return _by_helper("credHelpers", helper)
+    if config.creds_store:
+        return _by_helper("credsStore", config.creds_store)
+    known = {docker.auth.convert_to_hostname(name) for name in config.auths or {}}
+    return Login("auths" if host in known else "none")
+
+
+def _by_helper(kind: Literal["credsStore", "credHelpers"], helper: str) -> Login:
+    program = f"docker-credential-{helper}"
+    return Login(kind, program, shutil.which(program) is not None)
