@@ -74,7 +74,7 @@ def uv() -> Iterator[Finding]:
     if said is None:
         yield problem("uv", f"{program} does not run", "run: pip install --force-reinstall uv")
     else:
-        yield ok("uv", f"{said}, {program}")
+        yield ok("uv", said)
 
 
 def git() -> Iterator[Finding]:
