@@ -94,7 +94,7 @@ def _lines(family: Family, name: str, previous: str) -> Iterator[str]:
 
 def _aside(line: str, remark: str) -> str:
     """Return a line with a remark, in the column that most remarks fit in."""
-    return f"{line:<30}# {remark}"
+    return f"{line:<29} # {remark}"
 
 
 def _facts(chain: tuple[ReleaseEntry, ...]) -> Iterator[str]:
