@@ -17,7 +17,7 @@ help: ## Show this list
 		printf '  make %-17s %s\n' "$$target" "$$text"; done
 
 .PHONY: demo
-demo: ## Release 25.02 (variant open) from the lock to a local registry: build, verify, push
+demo: ## Take 25.02 (variant open) all the way: lint, lock, build, verify, push to a local registry, notes
 	@scripts/demo
 
 .PHONY: test
