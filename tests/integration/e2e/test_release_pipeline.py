@@ -39,8 +39,8 @@ STEP = """\
       plain:
         kind: run
         commands: [echo asleep {unique}, sleep 3]
-        check: "true"
-        expect: ""
+        check: echo 7
+        expect: "7"
 """
 """A step that no engine has in its cache, long enough to be killed in."""
 NOTES = "notes: {product: the tests, scenario: Tests, framework: none, languages: [en]}\n"
