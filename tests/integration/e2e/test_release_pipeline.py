@@ -301,6 +301,10 @@ def test_a_region_that_failed_is_run_again_alone(line: Line) -> None:
     assert line.states()["push"] == "partly"
     assert line.states()["notes"] == "done"
     assert "2 of 3 places of this release have it; missing: north." in (line.output / "summary.md").read_text()
+    assert "notes.json; not published, so not named: north" in done.stderr
+    notes = line.output / "notes.en.md"
+    assert f"| south | `registry-vpc.south.example/tests/every-kind:25.02-plain` | `{digest}` |" in notes.read_text()
+    assert "| north |" not in notes.read_text()
     pushed = line.record()["pushed"]
 
     line.connect()
@@ -312,6 +316,7 @@ def test_a_region_that_failed_is_run_again_alone(line: Line) -> None:
     assert line.report()["missing"] == []
     assert line.states()["verify"] == "skipped"
     assert line.states()["notes"] == "done"  # they say where the image is
+    assert "| north |" in notes.read_text()
 
 
 def test_another_machine_does_not_give_a_region_an_image_of_its_own(line: Line) -> None:

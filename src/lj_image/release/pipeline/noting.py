@@ -33,7 +33,9 @@ def notes_step(work: Work) -> Step:
         facts = note_facts(work.means.catalog, work.means.config(), work.release, _recorded(work))
         written = write_notes(facts, work.means.templates(), work.folder)
         names = [path.relative_to(work.folder).as_posix() for path in written]
-        return Done(", ".join(names), files={name: sha256_of(work.folder / name) or "" for name in names})
+        return Done(
+            ", ".join(names) + _without(work), files={name: sha256_of(work.folder / name) or "" for name in names}
+        )
 
     def still(kept: Kept) -> Done | None:
         if not kept.files or not are_there(work.folder, kept.files):
@@ -41,6 +43,13 @@ def notes_step(work: Work) -> Step:
         return Done(f"unchanged: {', '.join(kept.files)}", "skipped")
 
     return Step("notes", f"writing them to {work.folder}", inputs, act, still)
+
+
+def _without(work: Work) -> str:
+    """Say which places the notes cannot name, because they do not have the image."""
+    results = work.outcome.results if work.outcome else ()
+    missing = [result.target.endpoint.region or "public" for result in results if not result.ok]
+    return f"; not published, so not named: {', '.join(missing)}" if missing else ""
 
 
 def _recorded(work: Work) -> Record:
