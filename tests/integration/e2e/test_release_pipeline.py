@@ -215,6 +215,12 @@ def endless_notes(project: Project) -> Iterator[None]:
     shutil.rmtree(project.folder / "templates")
 
 
+def remove_containers(engine: docker.APIClient, image_id: str) -> None:
+    """Remove what a killed verification of an image has left."""
+    for container in engine.containers(all=True, filters={"label": "io.lj-image.verify", "ancestor": image_id}):
+        engine.remove_container(container["Id"], force=True, v=True)
+
+
 EXIT_CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 130, signal.SIGINT: 130}
 
 
@@ -235,6 +241,7 @@ def test_killed_in_every_step_it_goes_on_and_does_nothing_twice(line: Line, numb
         assert "**Interrupted**" in (line.output / "summary.md").read_text()
     built = line.record()["built"]
     assert line.record()["verified"] is None
+    remove_containers(line.engine, built["image_id"])  # of a killed run it would end by itself, in an hour
 
     with stuck() as (address, sending):
         line.connect(south=f"{address}/south")
