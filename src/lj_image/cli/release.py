@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for summary, proof and notes; by default build/release/<release>-<variant>.",
+    help="Folder for summary, proof and notes; by default build/release/<image>/<release>-<variant>.",
 )
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Add the summary to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

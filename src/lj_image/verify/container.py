@@ -16,9 +16,12 @@ from lj_image.errors import EngineError, LjImageError, VerificationError
 from lj_image.verify.channel import DEFAULT_TIMEOUT_S, Channel, ChannelError, open_channel
 from lj_image.verify.engine import engine_errors, has_gpu, inspect_image
 from lj_image.verify.frames import Output
+from lj_image.verify.owner import is_gone, owner_of_this_process
 
 LABEL: Final = "io.lj-image.verify"
 """Marks our containers, so that what a killed run leaves behind can be found: docker ps -a --filter label=…"""
+OWNER: Final = "io.lj-image.verify.owner"
+"""Names the process that uses the container."""
 LIFETIME_S: Final = 3600
 """A container that nobody removes (the tool was killed) ends by itself."""
 _SLEEP: Final = f"trap 'exit 0' TERM INT; sleep {LIFETIME_S} & wait $!"
@@ -87,7 +90,7 @@ def _start(api: APIClient, image: str, name: str, *, gpu: bool) -> RunningContai
             entrypoint=["sh"],
             name=name,
             user="0:0",  # to read every file; the image's tests may drop rights themselves
-            labels={LABEL: "container"},
+            labels={LABEL: "container", OWNER: owner_of_this_process() or ""},
             host_config=api.create_host_config(**wishes),
             healthcheck={"test": ["NONE"]},
         )
@@ -142,10 +145,11 @@ def _remove(api: APIClient, name: str) -> None:
 
 
 def _remove_abandoned(api: APIClient) -> None:
-    """Remove what earlier, killed runs have left: ended containers that are older than any run of ours."""
+    """Remove what killed runs have left: what was theirs, and what ended and is older than any run of ours."""
     with engine_errors("listing containers"):
-        ended = api.containers(all=True, filters={"label": LABEL, "status": "exited"})
-    for container in ended:
-        if time.time() - float(container["Created"]) > LIFETIME_S:
+        ours = api.containers(all=True, filters={"label": LABEL})
+    for container in ours:
+        has_ended = container.get("State") == "exited" and time.time() - float(container["Created"]) > LIFETIME_S
+        if has_ended or is_gone((container.get("Labels") or {}).get(OWNER, "")):
             with suppress(docker.errors.APIError):
                 api.remove_container(container["Id"], force=True, v=True)

@@ -90,7 +90,7 @@ class Line:
     @property
     def output(self) -> Path:
         """Where a run leaves its files."""
-        return self.project.folder / "build/release/25.02-plain"
+        return self.project.folder / "build/release/every-kind/25.02-plain"
 
     def report(self) -> dict[str, Any]:
         """Return what the last run wrote for machines."""

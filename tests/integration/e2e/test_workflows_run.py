@@ -180,7 +180,7 @@ def test_a_tag_publishes_and_a_region_that_failed_is_run_again_alone(site: Site,
     digest, nothing, south = site.digests()
     assert digest is not None
     assert (nothing, south) == (None, digest)
-    output = site.project.folder / "build/release/25.02-plain"
+    output = site.project.folder / f"build/release/{site.image}/25.02-plain"
     assert "2 of 3 places of this release have it; missing: north." in (output / "summary.md").read_text()
     assert {"release.json", "verify.junit.xml", "notes.en.md"} <= {path.name for path in output.iterdir()}
 

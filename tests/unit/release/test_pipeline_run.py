@@ -127,7 +127,7 @@ class World:
 
     @property
     def output(self) -> Path:
-        return self.catalog.root.parent / "build/release/25.02-open"
+        return self.catalog.root.parent / "build/release/tiny/25.02-open"
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from lj_image.catalog.release import Release
+from lj_image.catalog.release import Release, RunSource
 from lj_image.catalog.versions import keeps_promise
 from lj_image.errors import VerificationError
 from lj_image.release.notes.note import Asset, Evidence
@@ -21,7 +21,8 @@ def evidence_of(release: Release, record: Record | None) -> Evidence | None:
     _require_same(release, record)
     if record.built is None or record.verified is None or not record.proves(record.built.image_id):
         return None
-    wrong = tuple(_differences(release, record.verified.found))
+    found = dict(_versions(release, record.verified.found))
+    wrong = tuple(_differences(release, found))
     if wrong:
         raise VerificationError(
             f"the verified image is not {release.key} as the release is written now: {'; '.join(wrong)}",
@@ -29,7 +30,7 @@ def evidence_of(release: Release, record: Record | None) -> Evidence | None:
             f"--variant {release.variant}",
         )
     verified = record.verified
-    return Evidence(verified.image_id, verified.at, verified.checks, dict(verified.found))
+    return Evidence(verified.image_id, verified.at, verified.checks, found)
 
 
 def published(record: Record | None, evidence: Evidence | None) -> tuple[Asset, ...]:
@@ -51,7 +52,15 @@ def _require_same(release: Release, record: Record) -> None:
         )
 
 
-def _differences(release: Release, found: dict[str, str]) -> Iterator[str]:
+def _versions(release: Release, found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what was found that is a version: what a command prints was held against what it was to print."""
+    for component_id, version in found.items():
+        component = release.component(component_id)
+        if version and not (component and isinstance(component.source, RunSource)):
+            yield component_id, version
+
+
+def _differences(release: Release, found: Mapping[str, str]) -> Iterator[str]:
     for component_id, version in found.items():
         component = release.component(component_id)
         if component is None:

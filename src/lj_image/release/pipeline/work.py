@@ -52,7 +52,7 @@ class Asked:
     public: bool = False
     dry_run: bool = False
     output: Path | None = None
-    """Folder of the files that a run leaves; by default build/release/<key> beside `images/`."""
+    """Folder of the files that a run leaves; by default build/release/<image>/<key> beside `images/`."""
     summary: Path | None = None
     """File that the summary is added to."""
 
@@ -83,7 +83,9 @@ class Work:
         self.asked, self.means, self.release, self.targets = asked, means, release, targets
         self.records = Records(means.config().cache_dir, release.image)
         self.states = States(self.records.folder, release.key, means.say)
-        self.folder = asked.output or means.catalog.root.absolute().parent / "build" / "release" / release.key
+        self.folder = asked.output or means.catalog.root.absolute().parent.joinpath(
+            "build", "release", release.image, release.key
+        )
         self.outcome: Outcome | None = None
         """What became of the targets; None before they were asked."""
         self.report: VerifyReport | None = None

@@ -271,3 +271,20 @@ def test_an_error_of_the_manifests_is_not_remembered(
     for _ in range(2):
         with pytest.raises(LjImageError):
             note_facts(catalog, config, release, None, snapshots)
+
+
+RUN_TOOL = """\
+        kind: run
+        commands: [install-tool]
+        check: cat /etc/tool
+        expect: "tool {version}"
+"""
+
+
+@pytest.mark.parametrize("printed", ["", "tool 1.4.2+ali"])
+def test_what_a_command_printed_is_no_version(tiny_facts: Facts, printed: str) -> None:
+    image = with_notes(IMAGE).replace("vendor: {kind: pip, index: vendor}", f"vendor:\n{RUN_TOOL.rstrip()}")
+    facts = tiny_facts(record_of("tiny", "25.02", "vendor", FOUND | {"tool": printed}), image=image)
+
+    assert facts.evidence is not None
+    assert facts.version("tool") == "1.4.2+ali"
