@@ -333,7 +333,7 @@ class Release:
     """Versions tried with --set, not written in the manifest."""
     size_budget_bytes: int | None = None
     offered: tuple[str, ...] = ()
-    """The family's variants in which this release can be had, whatever a config lacks for them."""
+    """The family's variants in which this release can be had for the platform, whatever a config lacks for them."""
     image_in_commands: str | None = None
     """The image's name where commands have to say it, since another image has a release of that name."""
 

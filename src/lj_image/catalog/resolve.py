@@ -58,15 +58,19 @@ def resolve(
     """
     family, name = catalog.find(release)
     chain = family.chain(name)
+    platform = platform or Platform()
+    _architectures(chain, platform)  # first: where the release is not for a platform, no variant is
     promised = promises(family, chain)
-    chosen = choose_variant(family, chain[-1], promised, variant, config, only_configured=only_configured)
+    chosen = choose_variant(
+        catalog, family, chain[-1], promised, variant, config, platform, only_configured=only_configured
+    )
     return resolve_variant(
         catalog,
         family,
         chain,
         chosen.name,
         chosen.reason,
-        platform or Platform(),
+        platform,
         overridden or {},
         base_known=base_known,
     )
@@ -120,7 +124,7 @@ def resolve_variant(
         notes=notes_of(family.file.notes),
         overridden=dict(overridden),
         size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
-        offered=tuple(name for name in family.file.variants if not unavailable(chain[-1], name)),
+        offered=tuple(_offered(catalog, family, chain[-1], platform)),
         image_in_commands=family.name if len(catalog.families_with(own.release)) > 1 else None,
     )
 
@@ -249,6 +253,10 @@ def _tree(family: Family, component_id: str, source: schema.FilesKind) -> Path:
     return tree
 
 
+def _offered(catalog: Catalog, family: Family, entry: ReleaseEntry, platform: Platform) -> Iterator[str]:
+    return (name for name in family.file.variants if not unavailable(catalog, family, entry, name, platform))
+
+
 def _refuse_unavailable(entry: ReleaseEntry, variant: str) -> None:
     own = entry.file.variants.get(variant)
     if own is not None and own.unavailable is not None:
@@ -276,17 +284,24 @@ def _base(
     values: dict[str, str] = {}
     for item in chain:
         values.update(item.file.base)
+    recipe = _recipe(catalog, family, chain[-1], variant, platform) if entry.image is not None else None
     name = fill(entry.facts, values, location=place) + platform.suffix
     facts = _facts(family, name) if known else _no_facts(family, name)
-    if entry.reference is not None:
-        return Base(fill(entry.reference, values, location=place), None, facts)
-    bootstrap = catalog.bootstrap(str(entry.image), place)
+    return Base(fill(entry.reference, values, location=place) if entry.reference else None, recipe, facts)
+
+
+def _recipe(catalog: Catalog, family: Family, entry: ReleaseEntry, variant: str, platform: Platform) -> BootstrapRecipe:
+    """Return the recipe of a variant's base of ours; raises ManifestError when it is for another architecture."""
+    place = family.document.place_of(("variants", variant, "base"))
+    bootstrap = catalog.bootstrap(str(family.file.variants[variant].base.image), place)
     if bootstrap.bootstrap.architecture != platform.architecture:
+        others = ", ".join(_offered(catalog, family, entry, platform)) or "none"
         raise ManifestError(
             f"{bootstrap.image} is made for {bootstrap.bootstrap.architecture}, not for {platform.architecture}",
+            hint=f"variants of {entry.file.release} for {platform}: {others}",
             location=place,
         )
-    return Base(None, recipe_of(bootstrap), facts)
+    return recipe_of(bootstrap)
 
 
 def recipe_of(file: schema.BootstrapFile) -> BootstrapRecipe:

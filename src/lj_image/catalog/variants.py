@@ -1,6 +1,6 @@
-"""Which variant a command means when it does not say: the first whose sources are configured.
+"""Which variant a command means when it does not say: the first for its platform whose sources are configured.
 
-Decided from the config alone, never by probing a network.
+Decided from catalog and config alone, never by probing a network.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lj_image.catalog import schema
-from lj_image.catalog.catalog import Family, ReleaseEntry
+from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry
 from lj_image.catalog.manifest_facts import text_of
 from lj_image.catalog.promises import Promised
+from lj_image.catalog.release import Platform
 from lj_image.config import Config
 from lj_image.errors import ManifestError, UsageError
 from lj_image.suggest import did_you_mean
@@ -28,15 +29,20 @@ class Choice:
 
 
 def choose_variant(
+    catalog: Catalog,
     family: Family,
     entry: ReleaseEntry,
     promised: Mapping[str, Promised],
     asked: str | None,
     config: Config,
+    platform: Platform,
     *,
     only_configured: bool = True,
 ) -> Choice:
-    """Take the variant that was asked for, else the config's, else the first one that is configured."""
+    """Take the variant that was asked for, else the config's, else the first one that can be had for the platform.
+
+    Raises UsageError for a variant that the family does not have, ManifestError when none can be had.
+    """
     known = tuple(family.file.variants)
     wanted, reason = (asked, "asked for") if asked else (config.values.variant, "named in the config")
     if wanted and wanted != "auto":
@@ -45,10 +51,10 @@ def choose_variant(
         return Choice(wanted, reason)
     refusals: list[str] = []
     for name in known:
-        if (why := why_not(family, entry, promised, name, config)) is None:
+        if (why := why_not(catalog, family, entry, promised, name, config, platform)) is None:
             return Choice(name, "; ".join(refusals) or "the first one, and its sources are configured")
         refusals.append(f"{name} is not: {why}")
-    available = (name for name in known if not unavailable(entry, name))
+    available = (name for name in known if not unavailable(catalog, family, entry, name, platform))
     if not only_configured and (first := next(available, None)) is not None:
         return Choice(first, "; ".join(refusals))
     raise ManifestError(
@@ -58,10 +64,16 @@ def choose_variant(
 
 
 def why_not(
-    family: Family, entry: ReleaseEntry, promised: Mapping[str, Promised], variant: str, config: Config
+    catalog: Catalog,
+    family: Family,
+    entry: ReleaseEntry,
+    promised: Mapping[str, Promised],
+    variant: str,
+    config: Config,
+    platform: Platform,
 ) -> str | None:
-    """Return why a release cannot be had in a variant with this config, or None."""
-    if (why := unavailable(entry, variant)) is not None:
+    """Return why a release cannot be had in a variant with this config for this platform, or None."""
+    if (why := unavailable(catalog, family, entry, variant, platform)) is not None:
         return why
     entries = (family.file.components[item] for item in promised)
     sources = [entry.sources.get(variant) for entry in entries if variant not in entry.left_out]
@@ -69,10 +81,29 @@ def why_not(
     return f"the config has no {', '.join(missing)}" if missing else None
 
 
-def unavailable(entry: ReleaseEntry, variant: str) -> str | None:
-    """Return why a release says that it cannot be had in a variant, or None."""
+def unavailable(catalog: Catalog, family: Family, entry: ReleaseEntry, variant: str, platform: Platform) -> str | None:
+    """Return why a release cannot be had in a variant for a platform, whatever the config, or None."""
     own = entry.file.variants.get(variant)
-    return str(text_of(own.unavailable)) if own is not None and own.unavailable is not None else None
+    if own is not None and own.unavailable is not None:
+        return str(text_of(own.unavailable))
+    base = base_of_ours(catalog, family, variant)
+    if base is None or base.bootstrap.architecture == platform.architecture:
+        return None
+    return f"{base.image} is made for {base.bootstrap.architecture}"
+
+
+def base_of_ours(catalog: Catalog, family: Family, variant: str) -> schema.BootstrapFile | None:
+    """Return the base of ours that a variant stands on: it is made for one architecture, and so is the variant.
+
+    None for a base by reference, and for one that cannot be read: resolving the variant says what is wrong with it.
+    """
+    name = family.file.variants[variant].base.image
+    if name is None:
+        return None
+    try:
+        return catalog.bootstrap(name, family.document.place_of(("variants", variant, "base")))
+    except ManifestError:
+        return None
 
 
 def _missing(sources: Iterable[schema.Source | None], config: Config) -> Iterable[str]:

@@ -58,7 +58,9 @@ def _releases(app: App, release: str | None, variant: str | None, platform: str 
     wanted = Platform.parse(platform) if platform else Platform()
     found = list(buildable(app.catalog, app.config, release, variant, wanted))
     if release is not None and not found:
-        app.release(release)  # raises, with the reason of each variant
+        app.release(release, platform=platform)  # raises, with the reason of each variant
+    if not found:
+        app.say(f"no release can be had for {wanted} with this config: nothing to do")
     return found
 
 

@@ -9,6 +9,7 @@ from lj_image.catalog.lint.subject import ReleaseSubject, is_unavailable
 from lj_image.catalog.manifest_facts import architectures_of
 from lj_image.catalog.release import Platform
 from lj_image.catalog.resolve import resolve_variant
+from lj_image.catalog.variants import base_of_ours
 from lj_image.errors import ManifestError
 
 
@@ -53,12 +54,7 @@ def _architectures(subject: ReleaseSubject, variant: str) -> tuple[str, ...]:
     Where it is made for none of them, or unknown, all are returned, so that resolving for them says so.
     """
     all_of_release = architectures_of(subject.chain)
-    base = subject.family.file.variants[variant].base
-    if base.image is None:
+    base = base_of_ours(subject.catalog, subject.family, variant)
+    if base is None or base.bootstrap.architecture not in all_of_release:
         return all_of_release
-    place = subject.family.document.place_of(("variants", variant, "base"))
-    try:
-        made_for = subject.catalog.bootstrap(base.image, place).bootstrap.architecture
-    except ManifestError:
-        return all_of_release
-    return (made_for,) if made_for in all_of_release else all_of_release
+    return (base.bootstrap.architecture,)
