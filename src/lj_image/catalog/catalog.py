@@ -98,10 +98,11 @@ class Family:
         from lj_image.documents.models import read_model
 
         path = self.facts_path(name)
+        platform = " --platform linux/arm64" if name.endswith("-arm64") else ""
         if not path.exists():
             raise ManifestError(
                 f"nothing is known of the base {name}: {shown(path)} does not exist",
-                hint="let lj-image ask the base itself: lj-image base RELEASE --variant VARIANT",
+                hint=f"let lj-image ask the base itself: lj-image base RELEASE --variant VARIANT{platform}",
                 location=Location(shown(path)),
             )
         file, _ = read_model(path, BaseFile, shown(path))

@@ -137,7 +137,7 @@ def choose_form(api: docker.APIClient, builder: BuilderName, say: Say) -> Form:
 def prepare(plan: Plan, form: Form, workshop: Workshop) -> Prepared:
     """Fetch the files, make or pull the base, render; everything but the engine's build."""
     _fetch(plan, workshop)
-    base = ensure_base(workshop.api, plan.release.base, workshop.config, log=workshop.say)
+    base = ensure_base(workshop.api, plan.release.base, workshop.config, plan.release.platform, log=workshop.say)
     wheels = _built_wheels(plan, base, workshop)
 
     def file_of(artifact: Artifact) -> tuple[str, str, Path]:

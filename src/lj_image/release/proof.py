@@ -74,7 +74,7 @@ def prove(plan: Plan, image_id: str, workshop: Workshop, *, junit: Path | None) 
 
 def subject_of(plan: Plan, image_id: str, workshop: Workshop) -> Subject:
     """Gather everything that an image of a plan is held against; makes or pulls the base if it is not there."""
-    base = ensure_base(workshop.api, plan.release.base, workshop.config, log=workshop.say)
+    base = ensure_base(workshop.api, plan.release.base, workshop.config, plan.release.platform, log=workshop.say)
     return Subject(
         plan=plan,
         image_id=image_id,

@@ -10,8 +10,8 @@ import docker
 import docker.auth
 from docker.errors import APIError
 
-from lj_image.builders.docker.engine import find_image, translated
-from lj_image.catalog.release import Base
+from lj_image.builders.docker.engine import find_image, foreign, translated
+from lj_image.catalog.release import Base, Platform
 from lj_image.config import Config
 from lj_image.errors import EngineError
 
@@ -30,8 +30,8 @@ class BaseImage:
     size_bytes: int
 
 
-def ensure_base(api: docker.APIClient, base: Base, config: Config, *, log: Log) -> BaseImage:
-    """Return the base as it is in the engine, making or pulling it first if it is not there.
+def ensure_base(api: docker.APIClient, base: Base, config: Config, platform: Platform, *, log: Log) -> BaseImage:
+    """Return the base as it is in the engine, making or pulling it first if it is not there for that platform.
 
     Raises EngineError when it cannot be had.
     """
@@ -39,9 +39,9 @@ def ensure_base(api: docker.APIClient, base: Base, config: Config, *, log: Log) 
         return _described(api, _bootstrapped(api, base, config.cache_dir, log))
     reference = config.mirrored(base.name)
     found = find_image(api, reference)
-    if found is None:
-        log(f"pulling the base {reference}")
-        _pull(api, reference)
+    if found is None or found.get("Architecture", platform.architecture) != platform.architecture:
+        log(f"pulling the base {reference} for {platform}")
+        _pull(api, reference, platform)
     return _described(api, reference)
 
 
@@ -71,17 +71,25 @@ def _digest_at(reference: str, digests: Iterable[str]) -> str | None:
     return by_name.get(repository) or next(iter(by_name.values()), None)
 
 
-def _pull(api: docker.APIClient, reference: str) -> None:
+def _pull(api: docker.APIClient, reference: str, platform: Platform) -> None:
     """Pull, reading every line: docker-py does not raise for an error that the stream tells."""
-    host = reference.partition("/")[0]
+    wanted = foreign(api, platform)
     try:
-        lines = api.pull(reference, stream=True, decode=True)
+        lines = api.pull(reference, stream=True, decode=True, platform=wanted)
         refusal = next((line["error"] for line in lines if "error" in line), None)
     except APIError as error:
         refusal = str(error.explanation or error)
     if refusal:
         raise EngineError(
-            f"the base {reference} cannot be pulled: {refusal}",
-            hint=f"log in (docker login {host}), or take it from elsewhere:\n"
-            f"config.yaml: mirrors: {{{host}: your-registry.example}}",
+            f"the base {reference} cannot be pulled: {refusal}", hint=_way_out(reference, platform, refusal)
         )
+
+
+def _way_out(reference: str, platform: Platform, refusal: str) -> str:
+    if "no matching manifest" in refusal or "does not match the specified platform" in refusal:
+        return f"it is not published for {platform}: see `architectures` of the release"
+    host = reference.partition("/")[0]
+    return (
+        f"log in (docker login {host}), or take it from elsewhere:\n"
+        f"config.yaml: mirrors: {{{host}: your-registry.example}}"
+    )

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import docker
+from docker.errors import APIError
 
-from lj_image.builders.docker.engine import translated
+from lj_image.builders.docker.engine import foreign, translated
+from lj_image.catalog.release import Platform
 from lj_image.errors import EngineError
 
 SCRIPT: Final = r"""
@@ -34,6 +36,9 @@ print(json.dumps({
 """
 """Run by the base's own Python; needs nothing but its standard library and pip."""
 
+CANNOT_RUN: Final = "exec format error"
+"""What the kernel says of a program for another processor (ENOEXEC)."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFacts:
@@ -47,9 +52,14 @@ class FoundFacts:
     complaints: dict[str, list[str]]
 
 
-def ask_base(api: docker.APIClient, reference: str) -> FoundFacts:
-    """Run the base once, without a network, and return what it says; raises EngineError when it cannot answer."""
-    answer, status = _run(api, reference)
+def ask_base(api: docker.APIClient, reference: str, platform: Platform) -> FoundFacts:
+    """Run the base once, without a network, and return what it says.
+
+    Raises EngineError when it cannot answer, when the engine cannot run it, or when it is for another architecture.
+    """
+    answer, status = _run(api, reference, platform)
+    if CANNOT_RUN in answer:
+        raise _cannot_run(reference, platform) if foreign(api, platform) else _made_for_another(reference, platform)
     try:
         values: dict[str, Any] = json.loads(answer.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -57,19 +67,43 @@ def ask_base(api: docker.APIClient, reference: str) -> FoundFacts:
             f"the base {reference} did not say what is in it (exit code {status}): {answer[-400:].strip()}",
             hint="a base needs python3 with pip",
         ) from None
-    return FoundFacts(**values)
+    facts = FoundFacts(**values)
+    if facts.architecture != platform.architecture:
+        raise _made_for_another(reference, platform)
+    return facts
 
 
-def _run(api: docker.APIClient, reference: str) -> tuple[str, int]:
+def _made_for_another(reference: str, platform: Platform) -> EngineError:
+    return EngineError(
+        f"the base {reference} is not made for {platform.architecture}",
+        hint=f"it may not be published for {platform}: see `architectures` of the release",
+    )
+
+
+def _cannot_run(reference: str, platform: Platform) -> EngineError:
+    return EngineError(
+        f"this engine cannot run {reference} for {platform}: its processor is another one",
+        hint=f"set DOCKER_HOST to an engine on {platform.architecture}, for example ssh://user@machine,\n"
+        f"or give this engine's machine an emulator: apt-get install qemu-user-static binfmt-support",
+    )
+
+
+def _run(api: docker.APIClient, reference: str, platform: Platform) -> tuple[str, int]:
+    """Return what the base wrote, and its exit code; an engine that cannot run it says so among what it wrote."""
+    wanted = foreign(api, platform)
     with translated(f"running {reference}"):
         config = api.create_host_config(network_mode="none")
         container = api.create_container(
-            reference, entrypoint=["python3", "-c", SCRIPT], command=[], host_config=config
+            reference, entrypoint=["python3", "-c", SCRIPT], command=[], host_config=config, platform=wanted
         )["Id"]
         try:
             api.start(container)
             status = int(api.wait(container, timeout=None)["StatusCode"])
             return api.logs(container).decode(errors="replace"), status
+        except APIError as error:  # where the runtime itself starts the program, the engine refuses to start
+            if CANNOT_RUN not in str(error.explanation):
+                raise
+            return CANNOT_RUN, 1
         finally:
             api.remove_container(container, force=True, v=True)
 

@@ -19,6 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, TLSParameter
 from docker.utils import kwargs_from_env
 from docker.utils.config import find_config_file
 
+from lj_image.catalog.release import Platform
 from lj_image.errors import EngineError
 
 DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
@@ -119,6 +120,16 @@ def find_image(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
         except ImageNotFound:
             return None
     return found
+
+
+def foreign(api: docker.APIClient, platform: Platform) -> str | None:
+    """Return the platform as an engine is asked for it, or None where it is the engine's own.
+
+    Then nothing is asked for: engines before 20.10 refuse the question unless their experimental features are on.
+    """
+    with translated():
+        own: object = api.version(api_version=False)["Arch"]
+    return None if own == platform.architecture else str(platform)
 
 
 def supports_buildkit(api: docker.APIClient) -> bool:
