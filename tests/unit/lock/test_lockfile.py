@@ -117,10 +117,13 @@ def test_the_hint_of_a_lock_that_cannot_be_read_says_its_image(tmp_path: Path) -
         ("25.02-open", "lj-image lock 25.02 --variant open"),
         ("25.02.1-open-slim", "lj-image lock 25.02.1 --variant open-slim"),
         ("25.02-open-arm64", "lj-image lock 25.02 --variant open --platform linux/arm64"),
+        ("25.04-vllm-open-arm64", "lj-image lock 25.04 --variant vllm-open --platform linux/arm64"),
+        ("25.02-arm64", "lj-image lock 25.02 --variant arm64"),
     ],
 )
 def test_command_follows_from_the_key(key: str, command: str) -> None:
     assert lock_command(key) == command
+    assert lock_command(key, "app") == command.replace("lock ", "lock app/")
 
 
 def test_pip_and_uv_install_from_the_file_alone(tmp_path: Path) -> None:
