@@ -238,6 +238,24 @@ def test_a_release_that_was_deleted_is_not_among_them(repository: Path) -> None:
     assert run("changed-releases", "HEAD~1", cwd=repository).stdout == ""
 
 
+def test_a_lock_of_another_architecture_is_compared_for_that(
+    repository: Path, told: dict[str, str], tmp_path: Path
+) -> None:
+    lock = repository / "images/tiny/locks/25.02-vllm-open-arm64.txt"
+    write(lock)
+    commit(repository)
+    new = run("check", "HEAD~1", str(tmp_path / "page.md"), cwd=repository, **told)
+    assert (new.returncode, new.stderr) == (0, "")
+    assert "variant vllm-open for linux/arm64: a new release" in new.stdout
+    assert "[diff][tiny/25.02][--variant][vllm-open][--platform][linux/arm64]" in new.stdout
+    assert "[tiny/25.02][--variant][vllm-open][--dockerfile]" in new.stdout
+    write(lock, "after\n")
+    commit(repository)
+    changed = run("check", "HEAD~1", str(tmp_path / "page.md"), cwd=repository, **told)
+    assert "[tiny/25.02][--variant][vllm-open][--platform][linux/arm64]" in changed.stdout
+    assert "a new release" not in changed.stdout
+
+
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.iterdir()))
 def test_scripts_are_programs_and_pass_shellcheck(script: str) -> None:
     assert os.access(SCRIPTS / script, os.X_OK)
