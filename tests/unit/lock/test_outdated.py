@@ -236,7 +236,7 @@ def test_an_index_that_refuses_is_an_error(
 def test_a_moment_of_trouble_is_waited_for(
     wanted: Release, lock: Lock, offered: WithMetadata, store: ArtifactStore, tmp_path: Path
 ) -> None:
-    offered.faults[""] = [status(503), status(503)]
+    offered.faults[""] = [status(503)]  # one: several requests go at once, and two could meet the same one
     assert len(outdated(wanted, lock, config_for(offered, tmp_path), store)) == 3
 
 
