@@ -31,9 +31,11 @@ def origin(component: Component) -> str:
     match component.source:
         case BaseSource():
             return "the base"
-        case PipSource(distributions=distributions, index=index):
+        case PipSource(distributions=distributions, index=index) as source:
             names = [name for name, _ in distributions]
-            return f"{index}: {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+            return f"{index}: {names[0]}{source.extras_suffix}" + (
+                f" and {len(names) - 1} more" if len(names) > 1 else ""
+            )
         case ArchiveSource(file=file):
             return f"archive {file}"
         case FilesSource(tree=tree):

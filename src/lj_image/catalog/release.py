@@ -62,6 +62,13 @@ class PipSource:
     overrides: bool
     probe: str
     build_env: tuple[tuple[str, str], ...] = ()
+    extras: tuple[str, ...] = ()
+    """Of the one distribution; normalised (PEP 685) and sorted."""
+
+    @property
+    def extras_suffix(self) -> str:
+        """What stands behind the distribution's name in a requirement: `[cgraph,default]`, or nothing."""
+        return f"[{','.join(self.extras)}]" if self.extras else ""
 
 
 @dataclass(frozen=True, slots=True)

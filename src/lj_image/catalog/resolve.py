@@ -198,6 +198,7 @@ def _source(
             return BaseSource(source.probe)
         case schema.PipKind():
             distributions = _distributions(component_id, source, item, platform)
+            _refuse_extras_of_several(family, component_id, source)
             return PipSource(
                 distributions,
                 source.index,
@@ -205,6 +206,7 @@ def _source(
                 source.overrides,
                 source.probe,
                 tuple(sorted(source.build_env.items())),
+                tuple(sorted({normalised(name) for name in source.extras})),
             )
         case schema.ArchiveKind():
             file = fill(source.archive, values, location=place)
@@ -240,6 +242,19 @@ def _distributions(
             location=item.location,
         )
     return tuple((normalised(name), exact) for name, exact in source.wheels[version].items())
+
+
+def _refuse_extras_of_several(family: Family, component_id: str, source: schema.PipKind) -> None:
+    """Refuse extras beside `wheels`: nothing would say which of the distributions has them."""
+    if not (source.wheels and source.extras):
+        return
+    sources = family.file.components[component_id].sources
+    variant = next(name for name, other in sources.items() if other is source)
+    raise ManifestError(
+        f"component {component_id!r}: extras belong to one distribution, and `wheels` names several",
+        hint="give the one that has the extras a component of its own, or write what they bring into `wheels`",
+        location=family.document.place_of(("components", component_id, "sources", variant, "extras")),
+    )
 
 
 def _tree(family: Family, component_id: str, source: schema.FilesKind) -> Path:

@@ -22,6 +22,8 @@ Architecture = Literal["amd64", "arm64"]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Driver = Annotated[str, StringConstraints(pattern=r"^>=\d+(\.\d+)*$")]
 """The least driver, such as ">=570"."""
+Extra = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
+"""The name of an extra (PEP 508); `Foo_Bar` and `foo-bar` are one (PEP 685)."""
 Branch = Annotated[str, StringConstraints(pattern=r"^R\d+$")]
 """A driver's branch, such as R535."""
 
@@ -53,6 +55,8 @@ class PipKind(Strict):
     """A template over the promised version: `{version:public}`, `{version:major.minor.patch}`."""
     wheels: dict[str, dict[str, Version]] = Field(default_factory=dict)
     """For a component made of several distributions: promised version -> distribution -> its version."""
+    extras: list[Extra] = Field(default_factory=list)
+    """Extras of the distribution, such as `default` of ray; what they bring belongs to the component."""
     index: str = "pypi"
     imports: str | None = None
     """The module that proves it can be imported; empty for one that needs a GPU to import."""

@@ -68,5 +68,7 @@ def _branches(ways: Sequence[Sequence[Link]], indent: str) -> Iterator[str]:
 
 def _label(link: Link) -> str:
     asked = f"  ({link.requirement})" if link.requirement else ""
+    extras = f"[{','.join(link.extras)}]" if link.extras and link.requirement is None else ""
+    by_extra = f"  by the extra {' or '.join(link.extras)}" if link.extras and link.requirement else ""
     overruled = "  overruled by the release" if not link.followed else ""
-    return f"{link.name} {link.version}{asked}{overruled}"
+    return f"{link.name}{extras} {link.version}{asked}{by_extra}{overruled}"

@@ -22,6 +22,9 @@ _DEPENDS = re.compile(
 _ROOTS = re.compile(rf"\b{PROJECT_NAME} depends on (?P<names>.*?)(?:, we can conclude|\.(?:\s|$)|$)")
 _PYTHON = re.compile(rf"(?P<name>{_NAME})==\S+ requires Python (?P<specifier>[^\s,]+(?:,[^\s,]+)*)")
 _NO_WHEEL = re.compile(rf"(?P<name>{_NAME})==(?P<version>\S+) has no wheels with a matching")
+_EXTRAS = re.compile(r"(?<=[A-Za-z0-9])\[[\w.,-]+\]")
+"""Of `ray[default]==2.42.1`; what contradicts, contradicts without them."""
+_NO_EXTRA = re.compile(rf"`(?P<name>{_NAME})==[^`]+` does not have an extra named `(?P<extra>[^`]+)`")
 _REFUSED = re.compile(r"\b(401|403) (Unauthorized|Forbidden)|authentication credentials")
 _UNREACHABLE = re.compile(r"Request failed|Failed to fetch|error sending request|Could not connect", re.IGNORECASE)
 Versions = Callable[[Pin], tuple[str, ...]]
@@ -30,7 +33,7 @@ Versions = Callable[[Pin], tuple[str, ...]]
 
 def explain(words: str, demand: Demand, base: BaseFacts, versions_of: Versions) -> ResolutionError:
     """Translate what uv said; its own words stand below ours."""
-    text = " ".join(words.split())
+    text = _EXTRAS.sub("", " ".join(words.split()))
     for message, hint in _findings(text, demand, base, versions_of):
         return ResolutionError(message, hint=f"{hint}\nuv says:\n{words}")
     return ResolutionError("no set of distributions satisfies the release", hint=f"uv says:\n{words}")
@@ -38,6 +41,7 @@ def explain(words: str, demand: Demand, base: BaseFacts, versions_of: Versions) 
 
 def _findings(text: str, demand: Demand, base: BaseFacts, versions_of: Versions) -> Iterator[tuple[str, str]]:
     yield from _refused(text, demand)
+    yield from _unknown_extras(text, demand)
     yield from _base_conflicts(text, demand, base)
     yield from _unfit(text, demand, base)
     yield from _unknown_versions(text, demand, versions_of)
@@ -52,6 +56,15 @@ def _refused(text: str, demand: Demand) -> Iterator[tuple[str, str]]:
     named = [pin for pin in demand.pins if re.search(rf"\b{re.escape(pin.name)}\b", text)]
     index = next((pin.index for pin in named), "pypi")
     yield f"the index {index!r} refuses us", f"check user and password of `indexes.{index}` in the config"
+
+
+def _unknown_extras(text: str, demand: Demand) -> Iterator[tuple[str, str]]:
+    for found in _NO_EXTRA.finditer(text):
+        if (pin := demand.pin(canonicalize_name(found["name"]))) is not None:
+            yield (
+                f"component {pin.component}: {pin.name} {pin.version} has no extra {found['extra']!r}",
+                f"correct `extras` of {pin.component} in image.yaml; its page on the index names those that it has",
+            )
 
 
 def _base_conflicts(text: str, demand: Demand, base: BaseFacts) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ def _component_lines(component: Component) -> Iterator[str]:
     match component.source:
         case PipSource() as source:
             for name, version in source.distributions:
-                pin = f"{normalised(name)}=={version}"
+                pin = f"{normalised(name)}{source.extras_suffix}=={version}"
                 yield f"require {pin} [component {component.id}, index {source.index}]"
                 if source.overrides:
                     yield f"override {pin}"

@@ -62,14 +62,45 @@ def _from_sdist(path: Path) -> str | None:
     return None
 
 
-def requirements_on(name: str, metadata: str, environment: Mapping[str, str]) -> tuple[Requirement, ...]:
+def requirements_on(
+    name: str, metadata: str, environment: Mapping[str, str], extras: Iterable[str] = ()
+) -> tuple[Requirement, ...]:
     """Return what a distribution requires of another one, by that one's normalised name.
 
-    Requirements of extras count only where nothing else asks for it: a lock does not say which extras are in use.
+    `extras` are those that a component asks for. Requirements of others count only where nothing else asks for it:
+    a lock does not say which extras its distributions ask of each other.
     """
     found = [item for item in _requirements(metadata) if canonicalize_name(item.name) == name]
-    always = [item for item in found if item.marker is None or item.marker.evaluate({**environment, "extra": ""})]
-    return tuple(always or [item for item in found if _holds_with_an_extra(item, metadata, environment)])
+    used = extras_in_use(metadata, environment, extras)
+    asked = [item for item in found if _holds(item, environment, ("", *used))]
+    return tuple(asked or [item for item in found if _holds(item, environment, _provided(metadata))])
+
+
+def extras_in_use(metadata: str, environment: Mapping[str, str], extras: Iterable[str]) -> frozenset[str]:
+    """Return extras with those that they ask for in turn: `tool[all]` may be `tool[fast,safe]`. Names normalised."""
+    own = canonicalize_name(str(email.parser.HeaderParser().parsestr(metadata)["Name"]))
+    on_itself = [item for item in _requirements(metadata) if canonicalize_name(item.name) == own]
+    used = {canonicalize_name(name) for name in extras}
+    waiting = list(used)
+    while waiting:
+        extra = waiting.pop()
+        asked = (item.extras for item in on_itself if _holds(item, environment, (extra,)))
+        more = {canonicalize_name(name) for names in asked for name in names} - used
+        used |= more
+        waiting.extend(more)
+    return frozenset(used)
+
+
+def extras_behind(item: Requirement, environment: Mapping[str, str], extras: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some extras without which a requirement would not hold; none when it holds in any case."""
+    if _holds(item, environment, ("",)):
+        return ()
+    return tuple(sorted(name for name in extras if _holds(item, environment, (name,))))
+
+
+def provided_extras(metadata: str) -> tuple[str, ...]:
+    """Return the extras that a distribution has, by normalised names."""
+    return tuple(canonicalize_name(name) for name in _provided(metadata))
 
 
 def _requirements(metadata: str) -> Iterable[Requirement]:
@@ -80,16 +111,23 @@ def _requirements(metadata: str) -> Iterable[Requirement]:
             continue
 
 
-def unmet(metadata: str, locked: Mapping[str, str], environment: Mapping[str, str]) -> tuple[Requirement, ...]:
+def unmet(
+    metadata: str, locked: Mapping[str, str], environment: Mapping[str, str], extras: Iterable[str] = ()
+) -> tuple[Requirement, ...]:
     """Return the requirements of a distribution that locked versions do not satisfy; what is not locked may come."""
     held = [item for item in _requirements(metadata) if canonicalize_name(item.name) in locked]
-    asked = [item for item in held if item.marker is None or item.marker.evaluate({**environment, "extra": ""})]
+    used = extras_in_use(metadata, environment, extras)
+    asked = (item for item in held if _holds(item, environment, ("", *used)))
     return tuple(item for item in asked if excluding((item,), locked[canonicalize_name(item.name)]))
 
 
-def _holds_with_an_extra(item: Requirement, metadata: str, environment: Mapping[str, str]) -> bool:
-    extras = email.parser.HeaderParser().parsestr(metadata).get_all("Provides-Extra") or ()
-    return item.marker is not None and any(item.marker.evaluate({**environment, "extra": name}) for name in extras)
+def _holds(item: Requirement, environment: Mapping[str, str], extras: Iterable[str]) -> bool:
+    """Say whether a requirement holds with one of some extras; packaging normalises names on both sides (PEP 685)."""
+    return item.marker is None or any(item.marker.evaluate({**environment, "extra": name}) for name in extras)
+
+
+def _provided(metadata: str) -> tuple[str, ...]:
+    return tuple(email.parser.HeaderParser().parsestr(metadata).get_all("Provides-Extra") or ())
 
 
 def marker_environment(release: Release) -> dict[str, str]:

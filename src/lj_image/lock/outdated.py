@@ -25,7 +25,7 @@ from lj_image.lock.newer import Ground, Hold, Newer, newer_than
 from lj_image.lock.progress import Progress, Silent
 from lj_image.lock.store import ArtifactStore
 from lj_image.lock.uvtool import OfferedFile
-from lj_image.lock.why import named_distributions, overridden
+from lj_image.lock.why import extras_asked, named_distributions, overridden
 
 THREADS: Final = 16
 ATTEMPTS: Final = 2
@@ -101,7 +101,7 @@ def outdated(
             own = _in_parallel(client, lambda item: asker.served(newer[item].file, item.index), free)
     finally:
         progress.done()
-    against |= {item: holds.within(str(newer[item].fitting), text) for item, text in own.items() if text}
+    against |= {item: holds.within(item.name, str(newer[item].fitting), text) for item, text in own.items() if text}
     return tuple(_standing(item, named, offers[item], found[item], against.get(item, ())) for item in items)
 
 
@@ -198,10 +198,11 @@ class _Holds:
         own = (Hold("release", f"the release says {item.version}"),) if item.name in self.named else ()
         return (*own, *(hold for parent in item.required_by if (hold := self._of(parent, item.name, version))))
 
-    def within(self, version: str, metadata: str) -> tuple[Hold, ...]:
+    def within(self, name: str, version: str, metadata: str) -> tuple[Hold, ...]:
         """Return what a newer version itself requires, and the lock does not have."""
         locked = {item.name: item.version for item in self.lock.distributions}
-        refused = unmet(metadata, locked, marker_environment(self.release))
+        extras = extras_asked(self.release).get(name, ())
+        refused = unmet(metadata, locked, marker_environment(self.release), extras)
         return tuple(
             Hold(
                 "requirement",
@@ -214,7 +215,9 @@ class _Holds:
         metadata, asking = self.metadata.get(parent), self.lock.distribution(parent)
         if metadata is None or asking is None:
             return Hold("unknown", f"perhaps {parent}: what it requires is not known here")
-        refusing = excluding(requirements_on(name, metadata, marker_environment(self.release)), version)
+        extras = extras_asked(self.release).get(parent, ())
+        asked = requirements_on(name, metadata, marker_environment(self.release), extras)
+        refusing = excluding(asked, version)
         text = ", ".join(sorted({f"{item.name}{item.specifier}" for item in refusing}))
         return Hold("requirement", f"{parent} {asking.version} requires {text}") if text else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,11 +34,18 @@ class Pin:
     component: str
     index: str
     overrides: bool
+    extras: tuple[str, ...] = ()
+    """Normalised and sorted."""
+
+    @property
+    def name_with_extras(self) -> str:
+        """Such as `ray[default]`."""
+        return f"{self.name}[{','.join(self.extras)}]" if self.extras else self.name
 
     @property
     def requirement(self) -> str:
         """The exact requirement, as pip writes it."""
-        return f"{self.name}=={self.version}"
+        return f"{self.name_with_extras}=={self.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +121,12 @@ def _pins(component: Component) -> Iterable[Pin]:
                 f"component {component.id}: {version!r} is no version that pip knows (PEP 440)",
                 hint="give the installed version in image.yaml: `version: …` or `wheels: …`",
             )
-        yield Pin(canonicalize_name(name), version, component.id, component.source.index, component.source.overrides)
+        source = component.source
+        yield Pin(canonicalize_name(name), version, component.id, source.index, source.overrides, source.extras)
 
 
 def _unique(pins: Iterable[Pin]) -> tuple[Pin, ...]:
-    """Keep the first of equal pins; two versions of one distribution cannot be installed."""
+    """Keep the first of equal pins, with the extras of all; two versions of one distribution cannot be installed."""
     found: dict[str, Pin] = {}
     for pin in pins:
         first = found.setdefault(pin.name, pin)
@@ -128,6 +136,8 @@ def _unique(pins: Iterable[Pin]) -> tuple[Pin, ...]:
                 f"{pin.requirement}",
                 hint="only one version of a distribution can be in an image",
             )
+        if not set(pin.extras) <= set(first.extras):
+            found[pin.name] = replace(first, extras=tuple(sorted({*first.extras, *pin.extras})))
     return tuple(found.values())
 
 

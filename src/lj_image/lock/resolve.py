@@ -117,7 +117,8 @@ def _ask_uv(
         given = {pin.name: pin.version for pin in winning if pin.index != DEFAULT_INDEX}
         write_project(folder, demand, facts.python, {name: item.url for name, item in addresses.items()}, overrides)
         try:
-            versions = compile_versions(folder, target, env, keep, upgraded, given)
+            extras = {pin.name: pin.extras for pin in demand.pins if pin.extras}
+            versions = compile_versions(folder, target, env, keep, upgraded, given, extras)
             return versions, compile_files(folder, target, env, versions)
         except UvFailed as failure:
             raise explain(failure.words, demand, facts, lambda pin: _versions_offered(pin, config)) from None
@@ -148,7 +149,7 @@ def _override(pin: Pin, release: Release, config: Config) -> str:
             f"component {pin.component}: the index {pin.index!r} has no {pin.requirement} that fits the base",
             hint="offered: " + (", ".join(file.file for file in offered) or "nothing"),
         )
-    return f"{pin.name} @ {urls[best]}"
+    return f"{pin.name_with_extras} @ {urls[best]}"
 
 
 def _ranks(release: Release) -> dict[Tag, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from lj_image.catalog.release import Release
@@ -44,4 +45,4 @@ def _summary(release: Release, lock: Lock, changed: tuple[str, ...]) -> str:
 
 def _subject(line: str) -> str:
     """Return what a line is about, so that the old and the new version of one thing stand together."""
-    return " ".join(line.split()[:2]).partition("==")[0]
+    return re.split(r"==|\[", " ".join(line.split()[:2]))[0]

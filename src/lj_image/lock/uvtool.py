@@ -30,7 +30,8 @@ _FOREIGN_SETTINGS: Final = frozenset(
 """Settings that a user made for other projects and that would change what is resolved here."""
 _GLIBC_MINORS: Final = (17, 28, *range(31, 41))
 """The platforms that `uv pip compile --python-platform` knows."""
-_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:==(?P<version>\S+)| @ \S+)")
+_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:==(?P<version>\S+)| @ \S+)")
+_NO_EXTRA = re.compile(r"The package `(?P<name>[^`=]+)==[^`]+` does not have an extra named `(?P<extra>[^`]+)`")
 _VIA = re.compile(r" +# +(?:via *)?(?P<name>.*)")
 
 
@@ -114,16 +115,22 @@ def compile_versions(
     keep: Iterable[str],
     refresh: Iterable[str],
     given: Mapping[str, str],
+    extras: Mapping[str, tuple[str, ...]],
 ) -> tuple[Resolved, ...]:
     """Resolve the project in `folder`.
 
     `keep` are `name==version` lines to prefer where they still fit, `given` the versions of what is asked for by
-    address.
+    address, `extras` those that the project asks for, by normalised name. One that its distribution does not have is
+    a warning to uv; here it raises UvFailed.
     """
     output = folder / "requirements.txt"
     output.write_text("".join(f"{line}\n" for line in keep))
     options = [f"--refresh-package={name}" for name in refresh]
-    _run(folder, target, env, [*options, "--annotation-style=split", "--no-header", "-o", output.name])
+    quiet = () if extras else ("--quiet",)  # which would keep the warnings, too
+    said = _run(folder, target, env, [*quiet, *options, "--annotation-style=split", "--no-header", "-o", output.name])
+    for found in _NO_EXTRA.finditer(said):  # other distributions may ask each other for what is not there
+        if canonicalize_name(found["extra"]) in extras.get(canonicalize_name(found["name"]), ()):
+            raise UvFailed(found[0])
     return parse_requirements(output.read_text(), given)
 
 
@@ -137,7 +144,7 @@ def compile_files(
     pins = folder / "pins.txt"
     pins.write_text("".join(f"{item.name}=={item.version}\n" for item in versions))
     output = folder / "pylock.toml"
-    options = ["-c", pins.name, "--format=pylock.toml", "-o", output.name]
+    options = ["--quiet", "-c", pins.name, "--format=pylock.toml", "-o", output.name]
     try:
         _run(folder, target, env, [*options, "--offline"])
     except UvFailed:  # a user may have turned the cache off
@@ -179,16 +186,18 @@ def _offered(package: dict[str, Any]) -> Iterable[OfferedFile]:
         yield OfferedFile(file, url, entry.get("size"), entry.get("hashes", {}).get("sha256"))
 
 
-def _run(folder: Path, target: Target, env: Mapping[str, str], options: list[str]) -> None:
+def _run(folder: Path, target: Target, env: Mapping[str, str], options: list[str]) -> str:
+    """Return what uv says beside its answer; raises UvFailed."""
     command = [
         uv_program(),
-        *("pip", "compile", "--quiet", "pyproject.toml"),
+        *("pip", "compile", "pyproject.toml"),
         *("--python", sys.executable, "--python-version", target.python, "--python-platform", target.platform),
         *options,
     ]
     done = subprocess.run(command, cwd=folder, env=dict(env), capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise UvFailed(_cleaned(done.stderr, folder, env))
+    return done.stderr
 
 
 def _cleaned(words: str, folder: Path, env: Mapping[str, str]) -> str:

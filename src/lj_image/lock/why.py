@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, Final, Literal
+
+from packaging.requirements import Requirement
 
 from lj_image.catalog.names import normalised
 from lj_image.catalog.release import PipSource, Release
 from lj_image.errors import UsageError
 from lj_image.lock.lock import Lock, LockedDistribution
-from lj_image.lock.metadata import excluding, marker_environment, requirements_on, stored_metadata
+from lj_image.lock.metadata import (
+    excluding,
+    extras_behind,
+    extras_in_use,
+    marker_environment,
+    provided_extras,
+    requirements_on,
+    stored_metadata,
+)
 from lj_image.lock.store import ArtifactStore
 from lj_image.suggest import closest
 
@@ -35,6 +45,8 @@ class Link:
     """How the one before asks for it, such as `numpy<2.0`; None when that is not known here."""
     followed: bool = True
     """Whether its version is one that was asked for; an override may say otherwise."""
+    extras: tuple[str, ...] = ()
+    """Extras of the one before by which alone it comes; for the first link, those that the component asks for."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what `--json` prints of it."""
@@ -43,6 +55,7 @@ class Link:
             "version": self.version,
             "requirement": self.requirement,
             "followed": self.followed,
+            "extras": list(self.extras),
         }
 
 
@@ -161,6 +174,16 @@ def named_distributions(release: Release) -> dict[str, str]:
     }
 
 
+def extras_asked(release: Release) -> dict[str, tuple[str, ...]]:
+    """Return the extras that components ask for: distribution -> extras, all by normalised names."""
+    found: dict[str, set[str]] = {}
+    for component in release.components:
+        if isinstance(component.source, PipSource) and component.source.extras:
+            for name, _ in component.source.distributions:
+                found.setdefault(normalised(name), set()).update(component.source.extras)
+    return {name: tuple(sorted(extras)) for name, extras in found.items()}
+
+
 def overridden(release: Release) -> frozenset[str]:
     """Return the distributions whose version wins over every requirement, by their normalised names."""
     return frozenset(
@@ -199,6 +222,7 @@ class _Words:
         self._lock = lock
         self._store = store
         self._environment = marker_environment(release)
+        self._extras = extras_asked(release)
         self._read: dict[str, str | None] = {}
 
     def links(self, way: Way) -> tuple[Link, ...]:
@@ -206,7 +230,7 @@ class _Words:
         first = self._lock.distribution(way[0])
         assert first is not None, "a way goes through locked distributions"
         return (
-            Link(first.name, first.version),
+            Link(first.name, first.version, extras=self._extras.get(first.name, ())),
             *(self._link(one, next_one) for one, next_one in pairwise(way)),
         )
 
@@ -214,9 +238,17 @@ class _Words:
         item = self._lock.distribution(name)
         assert item is not None, "a way goes through locked distributions"
         metadata = self._metadata(parent)
-        asked = requirements_on(name, metadata, self._environment) if metadata else ()
+        wanted = self._extras.get(parent, ())
+        asked = requirements_on(name, metadata, self._environment, wanted) if metadata else ()
         text = ", ".join(sorted({f"{one.name}{_extras(one.extras)}{one.specifier}" for one in asked})) or None
-        return Link(name, item.version, text, not excluding(asked, item.version))
+        extras = self._extras_behind(metadata, asked, wanted) if metadata else ()
+        return Link(name, item.version, text, not excluding(asked, item.version), extras)
+
+    def _extras_behind(self, metadata: str, asked: Iterable[Requirement], wanted: Iterable[str]) -> tuple[str, ...]:
+        """Return the extras by which alone something is required; nothing where one requirement needs none."""
+        used = extras_in_use(metadata, self._environment, wanted)
+        behind = [extras_behind(item, self._environment, used or provided_extras(metadata)) for item in asked]
+        return tuple(sorted({name for names in behind for name in names})) if all(behind) else ()
 
     def _metadata(self, name: str) -> str | None:
         if name not in self._read:

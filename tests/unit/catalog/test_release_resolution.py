@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.description import origin
 from lj_image.catalog.release import ArchiveSource, PipSource, Platform
 from lj_image.catalog.resolve import resolve
 from lj_image.config import Config, ConfigFile, Source
@@ -188,3 +189,32 @@ def test_a_release_knows_how_commands_ask_for_it(write_catalog: Write, config: C
     (sister / "image.yaml").write_text(IMAGE.replace("image: tiny", "image: sister"))
     (sister / "releases" / "25.02.yaml").write_text(RELEASE)
     assert resolve(Catalog(catalog.root), config, "tiny/25.02", variant="open").asked_as == "tiny/25.02"
+
+
+def with_extras(extras: str, image: str = IMAGE) -> str:
+    return image.replace("imports: tool}", f"imports: tool, extras: {extras}}}")
+
+
+def test_extras_are_normalised_and_each_is_named_once(write_catalog: Write, config: Config) -> None:
+    catalog = write_catalog(image=with_extras("[Speed_Up, default, speed.up]"))
+    tool = resolve(catalog, config, "25.02", variant="open").component("tool")
+    assert tool is not None
+    assert isinstance(tool.source, PipSource)
+    assert tool.source.extras == ("default", "speed-up")
+    assert origin(tool) == "pypi: tool[default,speed-up]"
+
+
+@pytest.mark.parametrize("name", ['"-x"', '"a b"', '"a,b"', '""', '"a]"'])
+def test_a_name_that_no_extra_can_have_is_refused_with_its_place(
+    write_catalog: Write, config: Config, name: str
+) -> None:
+    with pytest.raises(ManifestError, match="is not written as it should be") as caught:
+        resolve(write_catalog(image=with_extras(f"[ok, {name}]")), config, "25.02", variant="open")
+    assert "image.yaml:38:" in str(caught.value.location)
+
+
+def test_extras_beside_several_distributions_are_refused_with_their_place(write_catalog: Write, config: Config) -> None:
+    image = IMAGE.replace("        overrides: true\n", "        overrides: true\n        extras: [default]\n")
+    with pytest.raises(ManifestError, match="'kit': extras belong to one distribution") as caught:
+        resolve(write_catalog(image=image), config, "25.02", variant="open")
+    assert "image.yaml:31:" in str(caught.value.location)

@@ -21,11 +21,18 @@ Fault = Callable[[Handler, bytes], None]
 
 
 def wheel(
-    name: str, version: str, requires: Iterable[str] = (), *, tag: str = "py3-none-any", payload: bytes = b""
+    name: str,
+    version: str,
+    requires: Iterable[str] = (),
+    *,
+    tag: str = "py3-none-any",
+    payload: bytes = b"",
+    extras: Iterable[str] = (),
 ) -> tuple[str, bytes]:
     """Return the file name and the bytes of an installable wheel."""
     stem = f"{name.replace('-', '_')}-{version}"
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
+    metadata += [f"Provides-Extra: {extra}" for extra in extras]
     metadata += [f"Requires-Dist: {requirement}" for requirement in requires]
     members = {
         f"{name.replace('-', '_')}/__init__.py": payload,

@@ -19,8 +19,10 @@ from lj_image.catalog.release import (
 )
 
 
-def pip(*distributions: tuple[str, str], index: str = "pypi", overrides: bool = False) -> PipSource:
-    return PipSource(distributions, index, None, overrides, "metadata")
+def pip(
+    *distributions: tuple[str, str], index: str = "pypi", overrides: bool = False, extras: tuple[str, ...] = ()
+) -> PipSource:
+    return PipSource(distributions, index, None, overrides, "metadata", (), extras)
 
 
 def archive(file: str, location: str = "vendor") -> ArchiveSource:

@@ -315,3 +315,68 @@ def test_uv_without_a_cache_serves_as_well(index: Loopback, config: Config, monk
     monkeypatch.setenv("UV_NO_CACHE", "1")
     index.offer("app", "1.0")
     assert versions(resolve(release(app=pip(("app", "1.0"))), config)) == {"app": "1.0"}
+
+
+@pytest.fixture
+def with_extras(index: Loopback) -> Loopback:
+    """Return an index whose app asks for more with each of its extras."""
+    requires = ["common", "board>=2; extra == 'default'", "fast; extra == 'speed-up'", "common; extra == 'speed-up'"]
+    index.offer("app", "1.0", requires, extras=("default", "speed-up"))
+    index.offer("board", "2.0", ["web"])
+    for name in ("web", "fast", "common"):
+        index.offer(name, "1.0")
+    index.offer("other", "1.0", ["common"])
+    return index
+
+
+@pytest.mark.parametrize("overrides", [False, True])
+def test_what_an_extra_brings_belongs_to_its_component(with_extras: Loopback, config: Config, overrides: bool) -> None:
+    with_extras.offer("other", "1.0", ["common", "app==0.9"] if overrides else ["common"])
+    source = pip(("app", "1.0"), overrides=overrides, extras=("default",))
+    lock = resolve(release(app=source, other=pip(("other", "1.0"))), config)
+    assert {item.name: item.component for item in lock.distributions} == {
+        "app": "app",
+        "board": "app",
+        "common": "shared",
+        "other": "other",
+        "web": "app",
+    }
+    assert "require app[default]==1.0 [component app, index pypi]" in lock.inputs
+    pinned = [line for line in format_lock(lock).splitlines() if line and line[0] not in "# "]
+    assert pinned == ["app==1.0 \\", "board==2.0 \\", "common==1.0 \\", "other==1.0 \\", "web==1.0 \\"]
+
+
+def test_an_overriding_component_of_a_named_index_keeps_its_extras(
+    index: Loopback, vendor: Loopback, with_vendor: Config
+) -> None:
+    vendor.offer("app", "1.0", ["board; extra == 'default'"], extras=("default",))
+    index.offer("board", "2.0")
+    source = pip(("app", "1.0"), index="vendor", overrides=True, extras=("default",))
+    assert versions(resolve(release(app=source), with_vendor)) == {"app": "1.0", "board": "2.0"}
+
+
+def test_components_that_name_one_distribution_get_the_extras_of_all(with_extras: Loopback, config: Config) -> None:
+    asked = release(
+        one=pip(("app", "1.0"), extras=("default",)),
+        two=pip(("app", "1.0"), extras=("speed-up",)),
+    )
+    assert {"board", "fast"} <= versions(resolve(asked, config)).keys()
+
+
+def test_an_extra_that_a_distribution_does_not_have_is_refused(with_extras: Loopback, config: Config) -> None:
+    with pytest.raises(ResolutionError) as error:
+        resolve(release(app=pip(("app", "1.0"), extras=("defualt",))), config)
+    assert error.value.message == "component app: app 1.0 has no extra 'defualt'"
+    assert "correct `extras` of app" in (error.value.hint or "")
+
+
+def test_an_extra_that_distributions_ask_of_each_other_in_vain_is_their_affair(
+    with_extras: Loopback, config: Config
+) -> None:
+    with_extras.offer("fast", "1.0", ["web[gone]"])
+    assert "web" in versions(resolve(release(app=pip(("app", "1.0"), extras=("speed-up",))), config))
+
+
+def test_a_contradiction_within_an_extra_names_its_component(with_extras: Loopback, config: Config) -> None:
+    with pytest.raises(ResolutionError, match=r"component app.* needs board>=2, but the base base has board 1"):
+        resolve(release(app=pip(("app", "1.0"), extras=("default",)), base={"board": "1"}), config)

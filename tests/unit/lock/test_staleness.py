@@ -87,3 +87,14 @@ def test_lock_of_another_release_is_refused(tmp_path: Path) -> None:
     write_lock(other, lock_path(asked))
     with pytest.raises(LockError, match=r"it is that of 25\.03-open"):
         require_fresh(asked, lock_path(asked))
+
+
+def test_an_extra_is_part_of_what_is_asked_and_a_changed_one_is_a_difference() -> None:
+    before = release(raylib=pip(("raylib", "5")), ray=pip(("ray", "2.42.1")))
+    after = release(raylib=pip(("raylib", "5")), ray=pip(("ray", "2.42.1"), extras=("cgraph", "default")))
+    assert differences(after, lock_of(before)) == (
+        "- require ray==2.42.1 [component ray, index pypi]",
+        "+ require ray[cgraph,default]==2.42.1 [component ray, index pypi]",
+    )
+    one_less = release(raylib=pip(("raylib", "5")), ray=pip(("ray", "2.42.1"), extras=("default",)))
+    assert len(differences(one_less, lock_of(after))) == 2

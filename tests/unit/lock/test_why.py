@@ -8,11 +8,12 @@ import pytest
 
 from lj_image.catalog.catalog import Catalog
 from lj_image.cli import run
+from lj_image.cli.why import lines_of
 from lj_image.errors import UsageError
 from lj_image.lock.inputs import inputs_of
 from lj_image.lock.lock import Artifact, Lock, LockedDistribution
 from lj_image.lock.lockfile import lock_path, with_digest, write_lock
-from lj_image.lock.metadata import marker_environment, requirements_on, stored_metadata
+from lj_image.lock.metadata import extras_in_use, marker_environment, requirements_on, stored_metadata
 from lj_image.lock.store import ArtifactStore
 from lj_image.lock.why import all_ways, shortest, why
 from unit.lock.loopback import sdist, wheel
@@ -125,6 +126,52 @@ def test_requirements_of_extras_count_only_where_nothing_else_asks() -> None:
     assert [str(item.specifier) for item in requirements_on("a", metadata, ENVIRONMENT)] == ["<3"]
     assert [str(item.specifier) for item in requirements_on("b", metadata, ENVIRONMENT)] == ["<2"]
     assert requirements_on("c", metadata, ENVIRONMENT) == ()
+
+
+def test_of_extras_those_count_that_a_component_asks_for() -> None:
+    metadata = "Name: tool\nProvides-Extra: all\nProvides-Extra: Fast_Path\nProvides-Extra: safe\n"
+    metadata += "Requires-Dist: a<2; extra == 'fast-path'\nRequires-Dist: a<3; extra == 'safe'\n"
+    metadata += "Requires-Dist: Tool[fast_path]; extra == 'all'\n"
+    asked = {extra: requirements_on("a", metadata, ENVIRONMENT, (extra,)) for extra in ("all", "fast-path", "safe")}
+    assert {extra: [str(item.specifier) for item in items] for extra, items in asked.items()} == {
+        "all": ["<2"],
+        "fast-path": ["<2"],
+        "safe": ["<3"],
+    }
+    assert extras_in_use(metadata, ENVIRONMENT, ("all",)) == {"all", "fast-path"}
+
+
+def test_a_link_says_by_which_extra_it_comes(store: ArtifactStore) -> None:
+    requires = ["both", 'both>1; extra == "default"', 'board>=2; extra == "default"', 'fast; extra == "speed"']
+    wheels = {
+        "ray": wheel("ray", "2.42.1", requires, extras=("default", "speed")),
+        **{name: wheel(name, "2.0", ['deep; extra == "x"'], extras=("x",)) for name in ("board", "both", "deep")},
+    }
+    via = {"board": ("ray",), "both": ("ray",), "deep": ("board",)}
+    locked = tuple(
+        LockedDistribution(
+            name,
+            file.split("-")[1],
+            store.add([content], file, "wheel"),
+            "pypi",
+            "ray",
+            via.get(name, ()),
+        )
+        for name, (file, content) in sorted(wheels.items())
+    )
+    asked = release(ray=pip(("ray", "2.42.1"), extras=("default",)))
+    lock = Lock(asked.key, (), locked, (), "")
+    drawn = {name: list(lines_of(why(asked, lock, name, store)[0])) for name in ("both", "deep")}
+    assert drawn["deep"] == [
+        "deep 2.0  [layer of ray]",
+        "component ray",
+        "└── ray[default] 2.42.1",
+        "    └── board 2.0  (board>=2)  by the extra default",
+        "        └── deep 2.0  (deep)  by the extra x",
+    ]
+    assert drawn["both"][-1] == "    └── both 2.0  (both, both>1)"
+    (explained,) = why(asked, lock, "board", store)
+    assert explained.to_json()["chains"][0]["links"][1]["extras"] == ["default"]
 
 
 def test_markers_mean_the_base_and_not_this_machine() -> None:
