@@ -32,6 +32,8 @@ from lj_image.templating import Templates
 
 Form = Literal["mounts", "staged"]
 
+UNZIP: Final = "unzip.py"
+"""The program that unpacks a zip; it stands beside the archive in the context. `unzip` is in few bases."""
 CONTEXT_MOUNT: Final = "/tmp/lj-image"
 """Where a step sees its files; a mount, so nothing of it stays in a layer."""
 STORE_MODE: Final = 0o444
@@ -81,6 +83,7 @@ def render(plan: Plan, templates: Templates, *, form: Form = "mounts", base: str
         components=tuple(_row(component) for component in plan.components()),
         mount=CONTEXT_MOUNT,
         root=STAGED_ROOT,
+        unzip=UNZIP,
         constraints_path=CONSTRAINTS_PATH,
         tool=__version__,
         lock_name=f"locks/{plan.lock.key}.txt",
@@ -140,6 +143,8 @@ def _files(step: Step, file_of: Callable[[Artifact], tuple[str, str, Path]]) -> 
         case ArchiveLayer():
             name, _, path = file_of(step.layer.archive.artifact)
             yield ContextFile(f"{step.folder}/{name}", path, STORE_MODE)
+            if step.layer.source.is_zip:
+                yield ContextFile(f"{step.folder}/{UNZIP}", Path(__file__).with_name("unzip.py").read_bytes())
         case FilesLayer():
             tree = step.layer.source.tree
             for path in tree_files(tree):

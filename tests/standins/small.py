@@ -6,13 +6,21 @@ import gzip
 import io
 import tarfile
 from typing import Any, Final
+from urllib.parse import quote
 
+from samples.zips import FILE, LINK, packed
 from standins.commands import Project
 from standins.vendor import offer
 from unit.lock.loopback import Loopback
 
 TOKEN: Final = "correct-horse/battery+staple"
 KIT_ARCHIVE: Final = "kit 1.2.3 é.tar.gz"
+KIT_ZIP: Final = "kit 1.2.3 é.zip"
+KIT_FILES: Final = (
+    ("kit-1.2.3/lib/libkit.so", b"no library, but its place\n", 0o755),
+    ("kit-1.2.3/share/mode d'emploi – 説明.txt", b"Lire d'abord.\n", 0o640),
+)
+KIT_LINK: Final = ("kit-1.2.3/lib/libkit.so.1", "libkit.so")
 
 
 def index() -> Loopback:
@@ -26,21 +34,23 @@ def index() -> Loopback:
 
 def kits() -> Loopback:
     """Return the server of the archives."""
-    return Loopback(archives={KIT_ARCHIVE.replace(" ", "%20").replace("é", "%C3%A9"): _kit()})
+    return Loopback(archives={quote(KIT_ARCHIVE): _kit(), quote(KIT_ZIP): _zipped_kit()})
+
+
+def _zipped_kit() -> bytes:
+    files = ((path, content, FILE | mode) for path, content, mode in KIT_FILES)
+    return packed(*files, (KIT_LINK[0], KIT_LINK[1].encode(), LINK | 0o777))
 
 
 def _kit() -> bytes:
     spool = io.BytesIO()
     with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path, content, mode in (
-            ("kit-1.2.3/lib/libkit.so", b"no library, but its place\n", 0o755),
-            ("kit-1.2.3/share/mode d'emploi – 説明.txt", b"Lire d'abord.\n", 0o640),
-        ):
+        for path, content, mode in KIT_FILES:
             member = tarfile.TarInfo(path)
             member.size, member.mode, member.uid, member.gid = len(content), mode, 1234, 5678
             tar.addfile(member, io.BytesIO(content))
-        link = tarfile.TarInfo("kit-1.2.3/lib/libkit.so.1")
-        link.type, link.linkname = tarfile.SYMTYPE, "libkit.so"
+        link = tarfile.TarInfo(KIT_LINK[0])
+        link.type, link.linkname = tarfile.SYMTYPE, KIT_LINK[1]
         tar.addfile(link)
     return gzip.compress(spool.getvalue(), mtime=0)
 

@@ -54,6 +54,15 @@ EVERY_KIND = (
 )
 
 
+ZIPPED = """\
+  pack:
+    title: Pack
+    sources:
+      open:
+        {kind: archive, location: library, archive: "pack {version}.zip", path: /opt/my pack, strip_components: 1}
+"""
+
+
 def real_plan(variant: str, config: Config) -> Plan:
     release = resolve(CATALOG, config, "25.02", variant=variant)
     path = lock_path(release)
@@ -68,6 +77,12 @@ def every_kind(write_catalog: Callable[..., Catalog], config: Config) -> Plan:
     tree.write_text("read me\n")
     resolved = resolve(catalog, config, "25.02", variant="open")
     return plan(resolved, made_up_lock(resolved))
+
+
+def zipped(write_catalog: Callable[..., Catalog], config: Config) -> Plan:
+    catalog = write_catalog(image=IMAGE + ZIPPED, r25_02=RELEASE + '  pack: "4"\n')
+    resolved = resolve(catalog, config, "25.02", variant="open")
+    return plan(resolved, made_up_lock(resolved), only=("pack",))
 
 
 def check_golden(name: str, text: str) -> None:
@@ -96,6 +111,14 @@ def test_every_kind_of_component_has_its_step(
 ) -> None:
     text = render(every_kind(write_catalog, config), project_templates(CATALOG.root), form=form)
     check_golden(f"every-kind.{form}.Dockerfile", text)
+
+
+@pytest.mark.parametrize("form", ["mounts", "staged"])
+def test_a_zip_is_unpacked_by_a_program_of_ours(
+    write_catalog: Callable[..., Catalog], config: Config, form: Form
+) -> None:
+    text = render(zipped(write_catalog, config), project_templates(CATALOG.root), form=form)
+    check_golden(f"zip.{form}.Dockerfile", text)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.Dockerfile")), ids=lambda path: path.name)
@@ -148,6 +171,19 @@ def test_the_context_has_a_folder_for_each_layer(
     [requirements] = [file for file in made.files if file.path == "layers/tool/requirements.txt"]
     sha256 = hashlib.sha256(b"tool-1.4.2-py3-none-any.whl").hexdigest()
     assert requirements.source == f"tool==1.4.2 --hash=sha256:{sha256}\n".encode()
+
+
+def test_the_program_that_unpacks_stands_beside_its_zip(
+    write_catalog: Callable[..., Catalog], config: Config, tmp_path: Path
+) -> None:
+    made = context(zipped(write_catalog, config), "FROM x\n", lambda artifact: (artifact.file, "0" * 64, tmp_path))
+    found = {file.path: file.source for file in made.files}
+    assert list(found) == [
+        "layers/pack/pack 4.zip",
+        "layers/pack/unzip.py",
+        "layers/protected-packages/constraints.txt",
+    ]
+    assert found["layers/pack/unzip.py"] == (ROOT / "src/lj_image/unzip.py").read_bytes()
 
 
 def test_a_context_is_written_by_links_and_never_half(tmp_path: Path, write_catalog: Callable[..., Catalog]) -> None:

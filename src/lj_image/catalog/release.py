@@ -84,6 +84,11 @@ class ArchiveSource:
     library_path: str | None
     probe: str
 
+    @property
+    def is_zip(self) -> bool:
+        """Whether it is a zip, by its name; else it is a tar."""
+        return self.file.lower().endswith(".zip")
+
 
 @dataclass(frozen=True, slots=True)
 class FilesSource:

@@ -74,7 +74,10 @@ class ArchiveKind(Strict):
 
     kind: Literal["archive"]
     archive: str
-    """File name, a template over the version and `{arch}`, below the address that config gives `location`."""
+    """File name, a template over the version and `{arch}`, below the address that config gives `location`.
+
+    A name that ends with `.zip` is a zip, any other a tar.
+    """
     location: str
     """A name under `archives:` in the config."""
     path: str

@@ -213,7 +213,7 @@ def test_files_are_compared_by_content_and_executable_bit(tmp_path: Path, found:
 
 @pytest.fixture(params=["tar.gz", "zip"])
 def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    path = tmp_path / "digest-without-suffix"
+    path = tmp_path / f"vendor's.{request.param}"
     if request.param == "zip":
         with zipfile.ZipFile(path, "w") as pack:
             member = zipfile.ZipInfo("top/bin/run")
@@ -238,10 +238,24 @@ def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     ],
 )
 def test_archives_are_compared_by_content_mode_and_owner(packed: Path, found: object, reason: str) -> None:
-    item = component("x", "1.0", ArchiveSource("a", "a", "/opt/x", 1, None, "none"))
-    finding = find(item, Context({}, packed), files={"/opt/x/bin/run": found})
+    stored = packed.rename(packed.with_name("digest-without-suffix"))
+    item = component("x", "1.0", ArchiveSource(packed.name, "a", "/opt/x", 1, None, "none"))
+    finding = find(item, Context({}, stored), files={"/opt/x/bin/run": found})
     assert (finding.kept, finding.found) == ((False, "other files") if reason else (True, "1.0"))
     assert reason in finding.message
+
+
+def test_a_tar_that_ends_with_a_zip_is_a_tar(tmp_path: Path) -> None:
+    spool = io.BytesIO()
+    with zipfile.ZipFile(spool, "w") as pack:
+        pack.writestr("inner", b"hello")
+    path = tmp_path / "kit.tar"
+    with tarfile.open(path, "w") as tar:
+        member = tarfile.TarInfo("kit.zip")
+        member.size = len(spool.getvalue())
+        tar.addfile(member, io.BytesIO(spool.getvalue()))
+    assert zipfile.is_zipfile(path)
+    assert [item.path for item in archive.members(path, "/opt", 0)] == ["/opt/kit.zip"]
 
 
 def test_an_archive_that_is_not_at_hand_is_not_called_kept() -> None:

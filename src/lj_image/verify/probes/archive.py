@@ -65,14 +65,18 @@ def _difference(member: Member, found: Mapping[str, Any] | None) -> str | None:
 
 def _members_of(component: Component, archive: Path) -> tuple[Member, ...]:
     assert isinstance(component.source, ArchiveSource)
-    return members(archive, component.source.path, component.source.strip_components)
+    source = component.source
+    return members(archive, source.path, source.strip_components, is_zip=source.is_zip)
 
 
 @cache
-def members(archive: Path, root: str, strip_components: int) -> tuple[Member, ...]:
-    """Return the files and links that unpacking an archive gives; of several with one path, the last."""
+def members(archive: Path, root: str, strip_components: int, *, is_zip: bool = False) -> tuple[Member, ...]:
+    """Return the files and links that unpacking an archive gives; of several with one path, the last.
+
+    What it is has to be said: in the store it has no name, and a tar whose last member is a zip looks like one.
+    """
     try:
-        found = _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive)
+        found = _zip_members(archive) if is_zip else _tar_members(archive)
         placed = {path: member for member in found if (path := _placed(member.path, root, strip_components))}
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise ArtifactError(f"the archive cannot be read: {error}", location=Location(str(archive))) from None
