@@ -29,14 +29,22 @@ class Trace:
         self._logs: dict[tuple[str, int], LineReader] = {}
 
     def feed(self, message: bytes) -> None:
-        """Take one StatusResponse and report what has changed."""
+        """Take one StatusResponse and report what has changed.
+
+        A busy engine gathers: one message may hold a step's end together with its last transfer and its last words.
+        """
         status = StatusResponse.FromString(message)
+        for transfer in status.statuses:
+            self._transferred[transfer.vertex, transfer.id] = transfer.current
         for vertex in status.vertexes:
             self._replace(vertex)
         for transfer in status.statuses:
-            self._transfer(transfer)
+            name = transfer.name or transfer.id
+            self._recorder.progress(transfer.vertex, name, transfer.current, transfer.total or None)
         for log in status.logs:
             self._log(log)
+        for vertex in status.vertexes:
+            self._flush_ended(vertex)
         for warning in status.warnings:
             text = warning.short.decode("utf-8", "replace")
             self._recorder.warning(warning.vertex, text, warning.url or None)
@@ -61,9 +69,7 @@ class Trace:
         if vertex.digest not in self._instructions:
             self._instructions[vertex.digest] = self._dockerfile.of_buildkit(vertex.name)
         self._vertexes[vertex.digest] = vertex
-        if vertex.HasField("completed"):
-            self._flush(vertex.digest, 1)
-            self._flush(vertex.digest, 2)
+        self._flush_ended(vertex)
         self._recorder.step(self._step(vertex))
 
     def _step(self, vertex: Any) -> Step:
@@ -82,15 +88,15 @@ class Trace:
     def _bytes(self, digest: str) -> int | None:
         return sum(size for (owner, _), size in self._transferred.items() if owner == digest) or None
 
-    def _transfer(self, transfer: Any) -> None:
-        self._transferred[transfer.vertex, transfer.id] = transfer.current
-        name = transfer.name or transfer.id
-        self._recorder.progress(transfer.vertex, name, transfer.current, transfer.total or None)
-
     def _log(self, log: Any) -> None:
         reader = self._logs.setdefault((log.vertex, log.stream), LineReader())
         for line in reader.feed(log.msg):
             self._recorder.log(log.vertex, line, STREAMS.get(log.stream, "stdout"))
+
+    def _flush_ended(self, vertex: Any) -> None:
+        if vertex.HasField("completed"):
+            self._flush(vertex.digest, 1)
+            self._flush(vertex.digest, 2)
 
     def _flush(self, digest: str, stream: int) -> None:
         if reader := self._logs.pop((digest, stream), None):

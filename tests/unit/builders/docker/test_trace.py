@@ -125,6 +125,21 @@ def test_transfers_are_told_apart_by_step_and_id_and_add_up() -> None:
     assert story.seen.steps[-1].bytes == 95
 
 
+def test_what_a_step_transferred_and_said_last_may_come_in_the_message_that_ends_it() -> None:
+    story = Story()
+    story.vertex("d", "[internal] load build context", 1)
+    story.transfer("d", "transferring context:", 26)
+    status = StatusResponse()
+    vertex = status.vertexes.add(digest="d", name="[internal] load build context")
+    vertex.started.seconds, vertex.completed.seconds = 1, 2
+    status.statuses.add(vertex="d", id="transferring context:", current=4_194_330)
+    status.logs.add(vertex="d", msg=b"the last words", stream=1)
+    story.trace.feed(status.SerializeToString())
+
+    assert story.seen.steps[-1].bytes == 4_194_330
+    assert story.seen.texts() == ["the last words"]
+
+
 def test_steps_are_listed_as_they_started_not_as_they_were_announced() -> None:
     story = Story()
     story.vertex("3", "[2/2] RUN install", 30)
