@@ -18,6 +18,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from lj_image.whole import write_whole
+
 Value = TypeVar("Value")
 Reader = Callable[[Any], Any]
 
@@ -63,15 +65,8 @@ class Snapshots:
     def write(self, made_from: bytes, value: object) -> None:
         """Keep a value, and of the older ones not too many; does without where nothing can be written."""
         text = json.dumps(encode(value), ensure_ascii=False, separators=(",", ":")).encode()
-        path = self._path(made_from, type(value))
-        partial_path = path.with_name(f".{path.name}.{os.getpid()}.partial")
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                partial_path.write_bytes(_digest(text) + b"\n" + text)
-                partial_path.replace(path)
-            finally:
-                partial_path.unlink(missing_ok=True)
+            write_whole(self._path(made_from, type(value)), _digest(text) + b"\n" + text)
             self._forget_oldest()
 
     def _path(self, made_from: bytes, kind: type[Any]) -> Path:

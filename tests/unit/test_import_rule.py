@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "lj_image"
 
 LEVELS = (
-    {"errors", "suggest", "snapshot", "unzip"},
+    {"errors", "suggest", "snapshot", "unzip", "whole"},
     {"documents"},
     {"config_schema"},
     {"config"},

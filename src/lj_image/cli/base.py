@@ -28,6 +28,7 @@ def command(app: App, release: str, variant: str | None, platform: str | None, o
     from lj_image.builders.docker import engine
     from lj_image.builders.docker.base import ensure_base
     from lj_image.builders.docker.base_facts import ask_base, facts_yaml
+    from lj_image.whole import write_whole
 
     # By its tag: what was known of it, its digest included, is what is asked for anew.
     resolved = app.release(release, variant, platform=platform, only_configured=False, base_known=False)
@@ -45,8 +46,5 @@ def command(app: App, release: str, variant: str | None, platform: str | None, o
         click.echo(text, nl=False)
         return
     path = Path(resolved.base.facts.file)
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text)
-    partial.replace(path)
+    write_whole(path, text, alone=True)
     app.print(f"{path}: Python {facts.python}, glibc {facts.glibc}, {len(facts.packages)} packages")

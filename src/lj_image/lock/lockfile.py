@@ -7,7 +7,6 @@ What pip does not know (inputs, sizes, components) stands in comments; no addres
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from lj_image.catalog.release import Release
 from lj_image.errors import Location, LockError
 from lj_image.lock.lock import Artifact, ArtifactKind, Lock, LockedArchive, LockedDistribution
 from lj_image.lock.tags import is_sdist
+from lj_image.whole import write_whole
 
 FORMAT: Final = 1
 _CONTENT: Final = "# content "
@@ -69,13 +69,7 @@ def format_lock(lock: Lock) -> str:
 
 def write_lock(lock: Lock, path: Path) -> None:
     """Write a lock file; it appears by rename, and readers never see half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(format_lock(lock))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, format_lock(lock))
 
 
 def read_lock(path: Path, shown_as: str | None = None, image: str | None = None) -> Lock:

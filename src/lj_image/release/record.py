@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lj_image.errors import LjImageError, Location
+from lj_image.whole import write_whole
 
 FORMAT = 1
 
@@ -126,9 +127,7 @@ class Records:
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / f".{key}.lock"):
             record = change(self.read(key))
-            partial = self.folder / f".{key}.partial"
-            partial.write_text(json.dumps({"format": FORMAT} | asdict(record), indent=2) + "\n")
-            partial.replace(self.path(key))
+            write_whole(self.path(key), json.dumps({"format": FORMAT} | asdict(record), indent=2) + "\n", alone=True)
         return record
 
     def all(self) -> tuple[Record, ...]:

@@ -23,6 +23,7 @@ from lj_image.verify.layers import LayerScan, Needles, scan_image
 from lj_image.verify.litter import candidates, littered
 from lj_image.verify.probes import Context, Finding, probe_of
 from lj_image.verify.subject import Subject
+from lj_image.whole import write_whole
 
 Progress = Callable[[str], None]
 Recorded = Mapping[str, Mapping[str, str] | None]
@@ -216,10 +217,7 @@ def _protected_in_base(
     progress("reading the base's protected packages")
     with running(api, base.id) as container:
         found: Recorded = ask(container, {"base": _recorded(names)})["base"].value or {}
-    memory.parent.mkdir(parents=True, exist_ok=True)
-    partial = memory.with_suffix(".partial")
-    partial.write_text(json.dumps(found), encoding="utf-8")
-    partial.replace(memory)
+    write_whole(memory, json.dumps(found))
     return found
 
 

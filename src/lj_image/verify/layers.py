@@ -22,6 +22,7 @@ from lj_image.errors import EngineError, Interrupted
 from lj_image.verify.engine import engine_errors, patient
 from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
 from lj_image.verify.tars import Member, NotATarError, walk
+from lj_image.whole import write_whole
 
 SCANNER: Final = 1
 """Raised when a scan finds other things than before, so that remembered ones are not taken for it."""
@@ -180,9 +181,5 @@ class _Memory:
         return None
 
     def write(self, scan: LayerScan) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(scan.diff_id)
-        partial = path.with_suffix(".partial")
         kept = {"paths": scan.paths, "secrets": scan.secrets, "size_bytes": scan.size_bytes}
-        partial.write_text(json.dumps(kept), encoding="utf-8")
-        partial.replace(path)
+        write_whole(self._path(scan.diff_id), json.dumps(kept))

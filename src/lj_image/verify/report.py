@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from xml.etree import ElementTree
 
+from lj_image.whole import write_whole
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -135,10 +137,7 @@ def _xml(text: str) -> str:
 
 def write_junit(report: VerifyReport, path: Path, *, suite: str) -> None:
     """Write the JUnit file; it appears by rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(to_junit(report, suite=suite), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, to_junit(report, suite=suite), alone=True)
 
 
 def explanation(check: Check) -> str:

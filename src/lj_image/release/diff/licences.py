@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lj_image.lock.lock import Artifact
+from lj_image.whole import write_whole
 
 NONE_STATED: Final = ""
 """What stands for the licence of a distribution that states none."""
@@ -106,11 +106,5 @@ class LicenceMemory:
 
     def _keep(self, licences: Mapping[str, str]) -> None:
         """Write the file by rename; a cache that cannot be written to is done without."""
-        partial = self._file.with_name(f".{self._file.name}.{os.getpid()}.partial")
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                partial.write_text(json.dumps(dict(licences), indent=0, sort_keys=True), encoding="utf-8")
-                partial.replace(self._file)
-            finally:
-                partial.unlink(missing_ok=True)
+            write_whole(self._file, json.dumps(dict(licences), indent=0, sort_keys=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from lj_image.release.diff.contents import FileFact
 from lj_image.release.diff.licences import licence_of
 from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
 from lj_image.verify.tars import Content, Member, walk
+from lj_image.whole import write_whole
 
 SCANNER: Final = 1
 """Raised when a scan finds other things than before, so that remembered ones are not taken for it."""
@@ -196,15 +196,8 @@ class LayerMemory:
 
     def write(self, layer: LayerFiles) -> None:
         """Keep a layer; does without where nothing can be written."""
-        path = self._path(layer.diff_id)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            try:
-                partial.write_text(json.dumps(_to_json(layer)), encoding="utf-8")
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
+            write_whole(self._path(layer.diff_id), json.dumps(_to_json(layer)))
 
     def _path(self, diff_id: str) -> Path:
         return self._folder / f"{diff_id.replace(':', '-')}-{SCANNER}.json"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from lj_image.release.notes.note import NoteFacts
 from lj_image.release.notes.render import render_notes
 from lj_image.templating import Templates
+from lj_image.whole import write_whole
 
 
 def write_notes(facts: NoteFacts, templates: Templates, folder: Path) -> tuple[Path, ...]:
@@ -26,11 +26,5 @@ def write_notes(facts: NoteFacts, templates: Templates, folder: Path) -> tuple[P
 
 def write_note(path: Path, text: str) -> Path:
     """Write one file by rename, making its folder; return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, text)
     return path

@@ -1,4 +1,4 @@
-"""Files of a run: written by rename, known by digest."""
+"""Files of a run, known by digest."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all; makes its folder."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file that appears whole or not at all; makes its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")  # runs are alone, so what a killed one left is written over
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 def append_text(path: Path, text: str) -> None:

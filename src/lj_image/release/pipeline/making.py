@@ -10,11 +10,12 @@ from lj_image import __version__
 from lj_image.errors import VerificationError
 from lj_image.plan import plan_digest
 from lj_image.release.build import Options, build
-from lj_image.release.pipeline.files import are_there, contents_of, digest_of, sha256_of, write_bytes, write_text
+from lj_image.release.pipeline.files import are_there, contents_of, digest_of, sha256_of
 from lj_image.release.pipeline.step import Done, Kept, Step
 from lj_image.release.pipeline.work import Work
 from lj_image.release.proof import built_image, prove
 from lj_image.release.record import Built
+from lj_image.whole import write_whole
 
 REPORT: Final = "verify.json"
 JUNIT: Final = "verify.junit.xml"
@@ -52,7 +53,7 @@ def verify_step(work: Work) -> Step:
         folder = work.states.files
         report, _ = prove(work.plan, image_id, work.workshop, junit=folder / JUNIT)
         work.report = report
-        write_text(folder / REPORT, _json(work))
+        write_whole(folder / REPORT, _json(work), alone=True)
         _hand_out(folder, work.folder)
         if not report.passed:
             failed = ", ".join(check.name for check in report.failed) or "nothing was checked"
@@ -85,4 +86,4 @@ def _json(work: Work) -> str:
 def _hand_out(kept: Path, folder: Path) -> None:
     """Copy the proof's papers into the folder of the run."""
     for name in (REPORT, JUNIT):
-        write_bytes(folder / name, (kept / name).read_bytes())
+        write_whole(folder / name, (kept / name).read_bytes(), alone=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lj_image.errors import LjImageError
 from lj_image.release.pipeline.checking import lock_step, require_no_findings
-from lj_image.release.pipeline.files import append_text, write_text
+from lj_image.release.pipeline.files import append_text
 from lj_image.release.pipeline.follow import NoMemory, follow
 from lj_image.release.pipeline.making import build_step, verify_step
 from lj_image.release.pipeline.noting import notes_step
@@ -19,6 +19,7 @@ from lj_image.release.pipeline.step import Done, Step, StepReport
 from lj_image.release.pipeline.summary import markdown
 from lj_image.release.pipeline.work import Asked, Means, Work
 from lj_image.release.references import targets
+from lj_image.whole import write_whole
 
 
 def release(asked: Asked, means: Means) -> RunReport:
@@ -81,8 +82,9 @@ def _write(report: RunReport) -> None:
         append_text(report.asked.summary, text)
     folder = _folder(report)
     if folder is not None:
-        write_text(folder / "summary.md", text)
-        write_text(folder / "release.json", json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+        write_whole(folder / "summary.md", text, alone=True)
+        plain = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
+        write_whole(folder / "release.json", plain, alone=True)
 
 
 def _folder(report: RunReport) -> Path | None:

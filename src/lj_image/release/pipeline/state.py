@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from lj_image import __version__
-from lj_image.release.pipeline.files import write_text
 from lj_image.release.pipeline.step import Kept, StepName, StepState
+from lj_image.whole import write_whole
 
 FORMAT: Final = 1
 
@@ -38,7 +38,8 @@ class States:
         """Keep what came of a step; the document appears by rename."""
         self._known()[name] = kept
         steps = {step: asdict(item) for step, item in self._known().items()}
-        write_text(self.path, json.dumps({"format": FORMAT, "tool": __version__, "steps": steps}, indent=2) + "\n")
+        text = json.dumps({"format": FORMAT, "tool": __version__, "steps": steps}, indent=2) + "\n"
+        write_whole(self.path, text, alone=True)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
