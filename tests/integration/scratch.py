@@ -36,6 +36,18 @@ class Scratch:
         """Return labels for containers and nameless images of this run."""
         return {"lj-image.test": self.prefix}
 
+    def printed(self, image: str, command: list[str]) -> str:
+        """Run a command in a container without a network, and return what it prints; it has to succeed."""
+        host = self.engine.create_host_config(network_mode="none")
+        container = self.engine.create_container(image, command, labels=self.labels, host_config=host)["Id"]
+        try:
+            self.engine.start(container)
+            status, said = self.engine.wait(container)["StatusCode"], self.engine.logs(container).decode()
+        finally:
+            self.engine.remove_container(container, force=True, v=True)
+        assert status == 0, said
+        return str(said)
+
     def sweep(self) -> None:
         """Remove the containers and images of this run, and containers that anyone started from those images."""
         images = self.engine.images(filters={"reference": f"{self.prefix}/*"})

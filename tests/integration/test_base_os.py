@@ -18,16 +18,6 @@ from lj_image.builders.bootstrap import bootstrap, load
 SMALL = replace(BASE_RECIPE, name="small", include=())
 
 
-def run(engine: docker.APIClient, scratch: Scratch, image: str, command: list[str]) -> str:
-    container = engine.create_container(image, command, labels=scratch.labels, network_disabled=True)["Id"]
-    engine.start(container)
-    status = engine.wait(container)["StatusCode"]
-    output: bytes = engine.logs(container)
-    engine.remove_container(container)
-    assert status == 0, output.decode()
-    return output.decode()
-
-
 def test_two_makings_of_one_recipe_give_the_same_bytes(tmp_path: Path) -> None:
     first, second = (bootstrap(SMALL, tmp_path / name, log=print) for name in ("first", "second"))
     assert hashlib.sha256(first.read_bytes()).hexdigest() == hashlib.sha256(second.read_bytes()).hexdigest()
@@ -65,13 +55,11 @@ def bytecode_flags(rootfs: tarfile.TarFile, member: tarfile.TarInfo) -> int:
 
 
 @pytest.mark.engine
-def test_base_image_runs_python_and_pip_and_keeps_its_package_database(
-    engine: docker.APIClient, scratch: Scratch, base_image: str
-) -> None:
+def test_base_image_runs_python_and_pip_and_keeps_its_package_database(scratch: Scratch, base_image: str) -> None:
     script = (
         "python3 -m pip --version && dpkg --audit && dpkg --verify && id -un && echo PIP=$PIP_BREAK_SYSTEM_PACKAGES"
     )
-    output = run(engine, scratch, base_image, ["sh", "-ec", script])
+    output = scratch.printed(base_image, ["sh", "-ec", script])
     assert "(python 3.11)" in output
     assert output.splitlines()[-2:] == ["root", "PIP=1"]
 

@@ -106,19 +106,6 @@ def kinds(
                 engine.remove_image(name, force=True)
 
 
-def contents(engine: docker.APIClient, scratch: Scratch, image: str, script: str) -> str:
-    """Run a script in a container of an image and return what it prints."""
-    host = engine.create_host_config(network_mode="none")
-    container = engine.create_container(image, ["sh", "-ec", script], labels=scratch.labels, host_config=host)["Id"]
-    try:
-        engine.start(container)
-        status, said = engine.wait(container)["StatusCode"], engine.logs(container).decode()
-    finally:
-        engine.remove_container(container, force=True, v=True)
-    assert status == 0, said
-    return str(said)
-
-
 @both
 def test_each_kind_is_proven(kinds: Kinds) -> None:
     record = json.loads((kinds.project.cache / f"records/every-kind/25.02-{kinds.variant}.json").read_text())
@@ -132,9 +119,9 @@ def test_each_kind_is_proven(kinds: Kinds) -> None:
 
 
 @both
-def test_files_keep_bytes_names_and_the_bit_to_run(kinds: Kinds, engine: docker.APIClient, scratch: Scratch) -> None:
+def test_files_keep_bytes_names_and_the_bit_to_run(kinds: Kinds, scratch: Scratch) -> None:
     script = "cd '/usr/share/every kind' && find . -type f | sort | xargs -d '\\n' sha256sum && './run me'"
-    *lines, ran = contents(engine, scratch, kinds.image_id, script).splitlines()
+    *lines, ran = scratch.printed(kinds.image_id, ["sh", "-ec", script]).splitlines()
     assert ran == "run from a path with spaces"
     here = {f"./{path.relative_to(ROOTFS)}": path for path in ROOTFS.rglob("*") if path.is_file()}
     assert {line[66:]: line[:64] for line in lines} == {
@@ -143,9 +130,9 @@ def test_files_keep_bytes_names_and_the_bit_to_run(kinds: Kinds, engine: docker.
 
 
 @both
-def test_an_archive_is_roots_with_its_modes_and_links(kinds: Kinds, engine: docker.APIClient, scratch: Scratch) -> None:
+def test_an_archive_is_roots_with_its_modes_and_links(kinds: Kinds, scratch: Scratch) -> None:
     script = "cd '/opt/kit of mine' && find . ! -type d -printf '%p %m %U:%G %l\\n' | sort; echo $LD_LIBRARY_PATH"
-    assert contents(engine, scratch, kinds.image_id, script).splitlines() == [
+    assert scratch.printed(kinds.image_id, ["sh", "-ec", script]).splitlines() == [
         "./lib/libkit.so 755 0:0 ",
         "./lib/libkit.so.1 777 0:0 libkit.so",
         "./share/mode d'emploi – 説明.txt 640 0:0 ",
@@ -156,7 +143,7 @@ def test_an_archive_is_roots_with_its_modes_and_links(kinds: Kinds, engine: dock
 @by_buildkit
 def test_a_step_had_its_secret_and_kept_none_of_it(kinds: Kinds, engine: docker.APIClient, scratch: Scratch) -> None:
     digest = hashlib.sha256(small.TOKEN.encode()).hexdigest()
-    assert contents(engine, scratch, kinds.image_id, "cat /etc/marker").splitlines()[0] == digest
+    assert scratch.printed(kinds.image_id, ["sh", "-ec", "cat /etc/marker"]).splitlines()[0] == digest
     assert small.TOKEN not in "\n".join(kinds.project.said)
     assert small.TOKEN.encode() not in b"".join(engine.get_image(kinds.image_id))
 
@@ -189,7 +176,7 @@ def test_a_partial_image_is_marked_proven_and_never_pushed(kinds: Kinds, engine:
 
 
 @by_buildkit
-def test_a_tried_version_is_marked_proven_and_never_pushed(kinds: Kinds, engine: docker.APIClient) -> None:
+def test_a_tried_version_is_marked_proven_and_never_pushed(kinds: Kinds) -> None:
     select = ("25.02", "--variant", kinds.variant)
     lock = kinds.project.folder / f"images/every-kind/locks/25.02-{kinds.variant}.txt"
     before = lock.read_text()

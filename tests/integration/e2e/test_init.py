@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import docker
 import pytest
 from scratch import Scratch
 
@@ -75,7 +74,7 @@ def name(scratch: Scratch, cache_dir: Path, remove_images: Callable[[str], None]
 
 
 def test_an_empty_folder_becomes_an_image_that_runs(
-    engine: docker.APIClient, scratch: Scratch, base_image: str, installed: Installed, name: str
+    scratch: Scratch, base_image: str, installed: Installed, name: str
 ) -> None:
     release = json.loads(installed.run("init", "--name", name, "--json"))["release"]
     installed.run("lint")
@@ -83,7 +82,7 @@ def test_an_empty_folder_becomes_an_image_that_runs(
     assert "FROM" in installed.run("render", release)
     assert f"{name}:{release}-open" in installed.run("build", release)
     code = "import httpx, rich, importlib.metadata as m; print(m.version('httpx'), m.version('rich'))"
-    assert printed(engine, scratch, f"{name}:{release}-open", code) == "0.28.1 14.0.0"
+    assert scratch.printed(f"{name}:{release}-open", ["python3", "-c", code]).strip() == "0.28.1 14.0.0"
     assert installed.run("build", release).rstrip().endswith("up to date")
     assert "verified: " in installed.run("verify", release)
 
@@ -97,16 +96,3 @@ def test_a_template_of_the_project_is_taken_in_place_of_ours(installed: Installe
         assert "# a template of this project" in installed.run("render", release)
     finally:
         shutil.rmtree(installed.folder / "templates")
-
-
-def printed(engine: docker.APIClient, scratch: Scratch, image: str, code: str) -> str:
-    """Run Python code in a container of an image and return what it prints."""
-    host = engine.create_host_config(network_mode="none")
-    container = engine.create_container(image, ["python3", "-c", code], labels=scratch.labels, host_config=host)["Id"]
-    try:
-        engine.start(container)
-        status, said = engine.wait(container)["StatusCode"], engine.logs(container).decode()
-    finally:
-        engine.remove_container(container, force=True, v=True)
-    assert status == 0, said
-    return str(said).strip()

@@ -250,10 +250,11 @@ def test_damaged_files_of_the_cache_are_fetched_again_and_the_image_is_right(
     locked.run("fetch", *PLAIN)
     stored = {path.stat().st_size: path for path in (locked.cache / "artifacts/sha256").rglob("*") if is_file(path)}
     offered = [*packages.projects["helper"].values(), packages.projects["tool"]["tool-1.0-py3-none-any.whl"]]
-    helper, tool, kit = (stored[len(content)] for content in (*offered, *kits.archives.values()))
+    (archive,) = (content for name, content in kits.archives.items() if name.endswith(".tar.gz"))
+    helper, tool, kit = (stored[len(content)] for content in (*offered, archive))
     damage(helper, offered[0][:-200])
     damage(tool, offered[1].replace(b"tool", b"fool"))
-    damage(kit, next(iter(kits.archives.values())) + b"\0")
+    damage(kit, archive + b"\0")
     done = locked.attempt("build", *PLAIN)
     assert done.returncode == 0, done.stderr
     assert "fetching 3 files" in done.stderr

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import docker
 import pytest
 from scratch import Scratch
-from test_every_kind import contents, project_of
+from test_every_kind import project_of
 
 from samples.zips import FILE, packed
 from standins import small
@@ -26,7 +26,6 @@ SELECT = ("25.02", "--variant", "zipped")
 def test_a_zip_is_roots_with_its_modes_and_links_and_proven(
     builder: str,
     tmp_path: Path,
-    engine: docker.APIClient,
     scratch: Scratch,
     base_rootfs: Path,
     packages: Loopback,
@@ -41,7 +40,7 @@ def test_a_zip_is_roots_with_its_modes_and_links_and_proven(
     record = json.loads((project.cache / "records/every-kind/25.02-zipped.json").read_text())
     assert record["verified"]["found"] == {"python": "3.11.2", "kit": "1.2.3"}
     script = "cd '/opt/kit of mine' && find . ! -type d -printf '%p %m %U:%G %l\\n' | sort; find / -xdev -name unzip.py"
-    assert contents(engine, scratch, "every-kind:25.02-zipped", script).splitlines() == [
+    assert scratch.printed("every-kind:25.02-zipped", ["sh", "-ec", script]).splitlines() == [
         "./lib/libkit.so 755 0:0 ",
         "./lib/libkit.so.1 777 0:0 libkit.so",
         "./share/mode d'emploi – 説明.txt 640 0:0 ",
