@@ -12,14 +12,14 @@ SOURCE = Path(__file__).parents[2] / "src" / "lj_image"
 
 LEVELS = (
     {"errors", "suggest", "snapshot", "unzip", "whole"},
-    {"documents"},
+    {"documents", "oci"},
     {"config_schema"},
     {"config"},
     {"catalog"},
     {"lock", "manifest"},
     {"plan", "context"},
     {"templating"},
-    {"dockerfile"},
+    {"dockerfile", "registry"},
     {"builders", "verify"},
     {"release", "doctor"},
     {"cli"},
@@ -28,7 +28,7 @@ LEVELS = (
 
 ALLOWED = {
     "docker": ("builders/docker/", "verify/", "release/", "cli/"),
-    "httpx": ("lock/",),
+    "httpx": ("lock/", "registry/"),
     "requests": ("builders/docker/", "verify/"),
     "click": ("cli/",),
     "pypi_simple": ("lock/",),

@@ -166,6 +166,8 @@ class BaseFacts:
     """Where this is written, for messages."""
     digest: str | None = None
     """The base's manifest, `sha256:…`, when the facts were read from it."""
+    executable: str = "/usr/bin/python3"
+    """The interpreter, as scripts that pip installs name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +346,10 @@ class Release:
     overridden: Mapping[str, str] = field(default_factory=dict)
     """Versions tried with --set, not written in the manifest."""
     size_budget_bytes: int | None = None
+    bytecode: Literal["none", "unchecked-hash"] = "none"
+    """Whether distributions bring compiled modules, which are valid by their source's hash and never checked."""
+    owners: tuple[tuple[str, str], ...] = ()
+    """Path in the image, without a leading slash -> whose file stays where two bring different ones."""
     offered: tuple[str, ...] = ()
     """The family's variants in which this release can be had for the platform, whatever a config lacks for them."""
     image_in_commands: str | None = None

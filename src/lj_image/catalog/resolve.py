@@ -124,6 +124,8 @@ def resolve_variant(
         notes=notes_of(family.file.notes),
         overridden=dict(overridden),
         size_budget_bytes=int(budget_gib * GIB) if budget_gib is not None else None,
+        bytecode=family.file.bytecode,
+        owners=tuple(sorted((path.strip("/"), normalised(name)) for path, name in family.file.owners.items())),
         offered=tuple(_offered(catalog, family, chain[-1], platform)),
         image_in_commands=family.name if len(catalog.families_with(own.release)) > 1 else None,
     )
@@ -344,6 +346,7 @@ def _facts(family: Family, name: str) -> BaseFacts:
         complete=file.complete,
         file=str(path),
         digest=file.digest,
+        executable=file.executable,
     )
 
 

@@ -232,6 +232,10 @@ class ImageFile(Strict):
     components: dict[Name, ComponentEntry] = Field(min_length=1)
     """In layer order: least often changed first."""
     size_budget_gib: float | None = None
+    bytecode: Literal["none", "unchecked-hash"] = "none"
+    """Whether distributions bring compiled modules; `unchecked-hash` (PEP 552) is the same on every machine."""
+    owners: dict[str, Name] = Field(default_factory=dict)
+    """Path in the image -> the distribution whose file stays, where two bring different ones."""
 
 
 class BootstrapFile(Strict):
@@ -364,6 +368,8 @@ class BaseFile(Strict):
     architecture: Architecture
     site_packages: str
     """Where pip installs to."""
+    executable: str = "/usr/bin/python3"
+    """The interpreter, as scripts that pip installs name it."""
     packages: dict[str, Version]
     complaints: dict[str, list[str]] = Field(default_factory=dict)
     """What `pip check` says of the base itself: distribution -> requirements."""

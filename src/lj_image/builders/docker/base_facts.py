@@ -30,6 +30,7 @@ print(json.dumps({
     "glibc": platform.libc_ver()[1],
     "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
     "site_packages": target.stdout.strip(),
+    "executable": sys.executable,
     "packages": {d.metadata["Name"]: d.version for d in metadata.distributions() if d.metadata["Name"]},
     "complaints": complaints,
 }))
@@ -48,6 +49,7 @@ class FoundFacts:
     glibc: str
     architecture: str
     site_packages: str
+    executable: str
     packages: dict[str, str]
     complaints: dict[str, list[str]]
 
@@ -119,6 +121,7 @@ def facts_yaml(base: str, digest: str | None, facts: FoundFacts, made_by: str) -
         "glibc": facts.glibc,
         "architecture": facts.architecture,
         "site_packages": facts.site_packages,
+        "executable": facts.executable,
         "packages": dict(sorted(facts.packages.items(), key=lambda item: item[0].lower())),
         **({"complaints": facts.complaints} if facts.complaints else {}),
     }

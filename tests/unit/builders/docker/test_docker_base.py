@@ -55,6 +55,7 @@ FOUND = {
     "python": "3.12.3",
     "glibc": "2.39",
     "site_packages": "/usr/local/lib/python3.12/dist-packages",
+    "executable": "/usr/bin/python3",
     "packages": {},
     "complaints": {},
 }
