@@ -19,9 +19,9 @@ from typing import Final
 from docker import APIClient
 
 from lj_image.errors import EngineError, Interrupted
+from lj_image.oci.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
+from lj_image.oci.tars import Member, NotATarError, walk
 from lj_image.verify.engine import engine_errors, patient
-from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
-from lj_image.verify.tars import Member, NotATarError, walk
 from lj_image.whole import write_whole
 
 SCANNER: Final = 1

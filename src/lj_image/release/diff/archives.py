@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
 from lj_image.errors import ArtifactError, UsageError
+from lj_image.oci.streams import BLOCK_BYTES
+from lj_image.oci.tars import NotATarError
 from lj_image.release.diff.claims import Claims
 from lj_image.release.diff.contents import Contents, LayerFact
 from lj_image.release.diff.layered import SelfDescription, contents_of_layers, step_titles
 from lj_image.release.diff.scan import LayerFiles, LayerMemory, scan_layer
-from lj_image.verify.streams import BLOCK_BYTES
-from lj_image.verify.tars import NotATarError
 
 _GZIP: Final = b"\x1f\x8b"
 _TAR_BLOCK_BYTES: Final = 512

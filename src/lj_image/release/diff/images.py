@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from lj_image.builders.docker.engine import find_image, translated
 from lj_image.errors import EngineError
+from lj_image.oci.streams import BLOCK_BYTES, ChunkReader
+from lj_image.oci.tars import NotATarError, walk
 from lj_image.release.diff.claims import Claims
 from lj_image.release.diff.contents import Contents, LayerFact
 from lj_image.release.diff.layered import SelfDescription, contents_of_layers, step_titles
 from lj_image.release.diff.scan import LayerFiles, LayerMemory, scan_layer
 from lj_image.verify.engine import engine_errors, patient
-from lj_image.verify.streams import BLOCK_BYTES, ChunkReader
-from lj_image.verify.tars import NotATarError, walk
 
 if TYPE_CHECKING:
     import docker

@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from lj_image.catalog.names import normalised
+from lj_image.oci.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
+from lj_image.oci.tars import Content, Member, walk
 from lj_image.release.diff.contents import FileFact
 from lj_image.release.diff.licences import licence_of
-from lj_image.verify.streams import BLOCK_BYTES, ChunkReader, HashingChunks, Readable, decompressed, drain
-from lj_image.verify.tars import Content, Member, walk
 from lj_image.whole import write_whole
 
 SCANNER: Final = 1

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from diff_archives import SITE, digest, distribution, tar_of
 
+from lj_image.oci.tars import NotATarError
 from lj_image.release.diff.contents import FileFact
 from lj_image.release.diff.scan import LayerFiles, LayerMemory, merged, scan_layer
-from lj_image.verify.tars import NotATarError
 
 
 def scanned(files: dict[str, bytes | None]) -> LayerFiles:

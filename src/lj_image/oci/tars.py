@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lj_image.verify.streams import BLOCK_BYTES, Readable
+from lj_image.oci.streams import BLOCK_BYTES, Readable
 
 # POSIX.1-2017, pax interchange format, ustar header block; and GNU tar's two additions for long names.
 _RECORD_BYTES: Final = 512

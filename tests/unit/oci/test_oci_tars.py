@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from lj_image.verify.tars import NotATarError, walk
+from lj_image.oci.tars import NotATarError, walk
 
 LONG = "d" * 90 + "/" + "e" * 90 + "/" + "f" * 120
 
