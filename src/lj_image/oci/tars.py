@@ -18,6 +18,8 @@ _HEADER: Final = struct.Struct("100s 8s 8s 8s 12s 12s 8s 1s 100s 6s 2s 32s 32s 8
 _FILES: Final = frozenset((b"0", b"\0", b"7"))
 _FOLDER: Final = b"5"
 _LINKS: Final = frozenset((b"1", b"2"))
+_DEVICES: Final = frozenset((b"3", b"4"))
+_CHECKSUM: Final = 6
 _LONG_NAME: Final = b"L"
 _LONG_LINK: Final = b"K"
 _PAX: Final = b"x"
@@ -57,6 +59,16 @@ class Member:
     link: str
     """What a link points to."""
     content: Content
+    type: bytes
+    """The header's typeflag, one byte."""
+    mode: int
+    """Permissions with set-uid, set-gid and sticky bit: the lowest twelve bits."""
+    uid: int
+    gid: int
+    device: tuple[int, int]
+    """Major and minor number of a device; (0, 0) of anything else."""
+    pax: Mapping[str, str]
+    """Keywords that a pax header gave for this member; bytes that are no UTF-8 are surrogates."""
 
 
 def walk(stream: Readable) -> Iterator[Member]:
@@ -66,7 +78,8 @@ def walk(stream: Readable) -> Iterator[Member]:
     """
     overrides: dict[str, str] = {}
     while (header := stream.read(_RECORD_BYTES)) and header.count(0) != _RECORD_BYTES:
-        kind, size, name, link = _parse(header)
+        fields = _fields(header)
+        kind, size, name, link = _parse(fields)
         if kind in (_PAX, _PAX_GLOBAL, _LONG_NAME, _LONG_LINK):
             text = _names(stream, size)
             if kind != _PAX_GLOBAL:
@@ -75,25 +88,40 @@ def walk(stream: Readable) -> Iterator[Member]:
         size = int(overrides.get("size", size)) if kind != _FOLDER and kind not in _LINKS else 0
         content = Content(stream, size)
         path, link = overrides.get("path", name), overrides.get("linkpath", link)
+        stated = _stated(fields, overrides)
         overrides = {}
-        yield Member(path.removeprefix("./").strip("/"), kind in _FILES, kind == _FOLDER, link, content)
+        yield Member(path.removeprefix("./").strip("/"), kind in _FILES, kind == _FOLDER, link, content, kind, *stated)
         while content.read(BLOCK_BYTES):
             pass
         stream.read(-size % _RECORD_BYTES)
 
 
-def _parse(header: bytes) -> tuple[bytes, int, str, str]:
+def _fields(header: bytes) -> tuple[bytes, ...]:
     if len(header) < _RECORD_BYTES:
         raise NotATarError("it ends inside a header")
     fields = _HEADER.unpack(header)
-    name, size, checksum, kind, link, magic, prefix = (fields[at] for at in (0, 4, 6, 7, 8, 9, 15))
+    checksum = fields[_CHECKSUM]
     # The sum of all bytes with the checksum's own field taken as spaces.
     if sum(header) - sum(checksum) + 8 * 0x20 != _number(checksum):
         raise NotATarError("a header's checksum is wrong")
+    return fields
+
+
+def _parse(fields: tuple[bytes, ...]) -> tuple[bytes, int, str, str]:
+    name, size, kind, link, magic, prefix = (fields[at] for at in (0, 4, 7, 8, 9, 15))
     path = _text(name)
     if magic == b"ustar\0" and prefix[0]:
         path = f"{_text(prefix)}/{path}"
     return kind, _number(size), path, _text(link)
+
+
+def _stated(
+    fields: tuple[bytes, ...], overrides: Mapping[str, str]
+) -> tuple[int, int, int, tuple[int, int], Mapping[str, str]]:
+    """Return mode, owner, group, device and the pax keywords of a member."""
+    mode, uid, gid = (_number(fields[at]) for at in (1, 2, 3))
+    device = (_number(fields[13]), _number(fields[14])) if fields[7] in _DEVICES else (0, 0)
+    return mode & 0o7777, int(overrides.get("uid", uid)), int(overrides.get("gid", gid)), device, overrides
 
 
 def _number(field: bytes) -> int:
