@@ -1,7 +1,7 @@
 """What a layer holds, before it has bytes: files, folders and links at their places in the image.
 
 Paths are relative to the image's root, without a leading slash and without `.` or `..`: `usr/local/bin/ray`. Everything
-belongs to 0:0. A time is in seconds since 1970, UTC.
+belongs to 0:0, but for folders of the base. A time is in seconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -83,6 +83,9 @@ class Folder:
     mode: int = FOLDER_MODE
     mtime: int = EARLIEST_TIME
     owner: str = ""
+    uid: int = 0
+    """Another than 0 only where the base has the folder already, and with it."""
+    gid: int = 0
 
 
 @dataclass(frozen=True, slots=True)

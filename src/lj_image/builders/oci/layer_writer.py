@@ -1,0 +1,331 @@
+"""Entries -> one layer blob, `tar.gz`, in a single pass: nothing is recompressed, nothing is held.
+
+A zip's member is a raw deflate stream, and so is the body of a gzip member: a file's compressed bytes go into the layer
+as they are, with a gzip header before them and CRC-32 and size after them, both of which the zip's directory already
+holds (APPNOTE 4.3.8, RFC 1952 §2.3). Headers and paddings go between as small members of their own; members in a row
+are one gzip file (RFC 1952 §2.2). The bytes are inflated once, to be hashed and held against what was promised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
+
+from isal import isal_zlib
+
+from lj_image.builders.oci.entries import Entry, File, Readable, Streamed, Written, ZipMember
+from lj_image.builders.oci.fixed_deflate import deflated, stored, stored_header
+from lj_image.builders.oci.fresh_gzip import MEMBER_BYTES, gzip_member, gzip_members
+from lj_image.builders.oci.tar_headers import END, header, padding
+from lj_image.errors import BuildError
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+LAYOUT_VERSION: Final = 1
+"""Counted up when the same entries are to give other bytes, so that no cached layer of before is taken for it."""
+# RFC 1952 §2.3.1: ID1 ID2, CM=deflate, no flags, MTIME=0, XFL=0, OS=unknown: the same on any host.
+GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+_GATHERED_BYTES: Final = 256 * 1024
+"""Small pieces are hashed and written together; each call costs about a microsecond."""
+_PIECE_BYTES: Final = 256 * 1024
+"""What is read of a large member at once."""
+_INFLATED_BYTES: Final = 4 * 1024 * 1024
+"""The most that a piece may give at once, whatever a hostile member claims."""
+_WITH_HEADER_BYTES: Final = 64
+"""A file made here that is so small goes into the header's own gzip member."""
+_STORED_BYTES: Final = 0xFFFF
+_DAMAGED: Final = zlib.error
+"""What isal raises, too: its errors are zlib's own."""
+_SHA256_OF_NOTHING: Final = hashlib.sha256().hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class LayerBlob:
+    """A finished layer."""
+
+    digest: str
+    """`sha256:…` of the compressed bytes."""
+    size_bytes: int
+    diff_id: str
+    """`sha256:…` of the tar."""
+    tar_bytes: int
+
+
+class _Inflate(Protocol):
+    """What of a decompressor is used here."""
+
+    eof: bool
+    unused_data: bytes
+    unconsumed_tail: bytes
+
+    def decompress(self, piece: bytes, max_length: int, /) -> bytes: ...
+
+
+class LayerWriter:
+    """Writes entries as one layer; `payload` is told of each file: where its gzip member starts, and its digest.
+
+    With `payload`, every file that is not empty starts a member of its own, as eStargz wants it.
+    """
+
+    def __init__(self, target: BinaryIO, payload: Callable[[File, int, str], None] | None = None) -> None:
+        self._target = target
+        self._payload = payload
+        self._plain = bytearray()
+        self._gathered = bytearray()
+        self._tar = hashlib.sha256()
+        self._blob = hashlib.sha256()
+        self._written = self._tar_bytes = 0
+        self._source = _Source()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._source.close()
+
+    @property
+    def position(self) -> int:
+        """How many bytes the blob has, without what waits for the next member."""
+        return self._written + len(self._gathered)
+
+    def add(self, entry: Entry) -> str:
+        """Write an entry and return its content's SHA-256 in hex, nothing for folders and links.
+
+        Raises BuildError when a content is not what was promised.
+        """
+        self._plain += header(entry)
+        if not isinstance(entry, File):
+            return ""
+        content = entry.content
+        if not content.size_bytes:
+            return _SHA256_OF_NOTHING
+        if self._payload is None and isinstance(content, Written) and content.size_bytes <= _WITH_HEADER_BYTES:
+            self._plain += content.content
+            digest = hashlib.sha256(content.content).hexdigest()
+        else:
+            digest = self._write_payload(entry)
+        self._plain += padding(content.size_bytes)
+        return digest
+
+    def flush(self) -> None:
+        """End the member that headers and paddings wait in, so that the next byte starts a new one."""
+        if not self._plain:
+            return
+        plain = bytes(self._plain)
+        self._plain.clear()
+        self._tar_bytes += len(plain)
+        self._tar.update(plain)
+        self._emit(b"".join((GZIP_HEADER, deflated(plain), _trailer(isal_zlib.crc32(plain), len(plain)))))
+
+    def append_raw(self, member: bytes, plain: bytes) -> None:
+        """Write a gzip member as it is, which holds `plain`; what follows the tar's end, say."""
+        self.flush()
+        self._tar_bytes += len(plain)
+        self._tar.update(plain)
+        self._emit(member)
+
+    def finish(self, *, end: bool = True) -> LayerBlob:
+        """End the tar, unless `end` says that its end is written already, and return what the layer is."""
+        if end:
+            self._plain += END
+        self.flush()
+        self._pass_on()
+        return LayerBlob(
+            f"sha256:{self._blob.hexdigest()}", self._written, f"sha256:{self._tar.hexdigest()}", self._tar_bytes
+        )
+
+    def _write_payload(self, entry: File) -> str:
+        self.flush()
+        start = self.position
+        match entry.content:
+            case ZipMember() as member:
+                digest = self._splice(entry, member)
+            case Written(content):
+                digest = self._write_anew(content)
+            case Streamed() as stream:
+                digest = self._stream(entry, stream)
+        self._tar_bytes += entry.content.size_bytes
+        if self._payload is not None:
+            self._payload(entry, start, digest)
+        return digest
+
+    def _splice(self, entry: File, member: ZipMember) -> str:
+        """Copy a member's compressed bytes; inflate them on the way, for the digests and the checks."""
+        self._emit(GZIP_HEADER)
+        check = _Check(self._tar, member.size_bytes)
+        if member.is_stored:
+            self._copy_stored(member, check)
+        elif member.compressed_bytes <= _PIECE_BYTES:
+            inflate = _inflate()
+            piece = self._source.read(member, 0, member.compressed_bytes)
+            check.inflated(inflate, piece)
+            check.end(inflate)
+            self._emit(piece)
+        else:
+            self._copy_large(member, check)
+        self._emit(_trailer(member.crc32, member.size_bytes))
+        return check.hexdigest(entry, member)
+
+    def _copy_large(self, member: ZipMember, check: _Check) -> None:
+        inflate = _inflate()
+        for at in range(0, member.compressed_bytes, _PIECE_BYTES):
+            piece = self._source.read(member, at, min(_PIECE_BYTES, member.compressed_bytes - at))
+            check.inflated(inflate, piece)
+            self._emit(piece)
+        check.end(inflate)
+
+    def _copy_stored(self, member: ZipMember, check: _Check) -> None:
+        for at in range(0, member.size_bytes, _STORED_BYTES):
+            piece = self._source.read(member, at, min(_STORED_BYTES, member.size_bytes - at))
+            check.update(piece)
+            self._emit(stored_header(len(piece), final=at + len(piece) == member.size_bytes))
+            self._emit(piece)
+
+    def _write_anew(self, content: bytes) -> str:
+        # Not compressed: a compressor's version would decide about the bytes of nearly every layer, to save so little.
+        self._tar.update(content)
+        self._emit(b"".join((GZIP_HEADER, stored(content), _trailer(isal_zlib.crc32(content), len(content)))))
+        return hashlib.sha256(content).hexdigest()
+
+    def _stream(self, entry: File, stream: Streamed) -> str:
+        passing = _Passing(stream.reader, self._tar)
+        if stream.size_bytes <= MEMBER_BYTES:
+            self._emit(gzip_member(passing.read(stream.size_bytes)))
+        else:
+            for member in gzip_members(passing):
+                self._emit(member)
+        if passing.size_bytes != stream.size_bytes:
+            raise BuildError(
+                f"{entry.owner}: {entry.path} has {passing.size_bytes:,} bytes, "
+                f"not the {stream.size_bytes:,} that were announced",
+                hint="it changed or was cut while it was read; run the build again",
+            )
+        return passing.hexdigest()
+
+    def _emit(self, piece: bytes) -> None:
+        self._gathered += piece
+        if len(self._gathered) >= _GATHERED_BYTES:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._blob.update(self._gathered)
+        self._target.write(self._gathered)
+        self._written += len(self._gathered)
+        self._gathered.clear()
+
+
+class _Source:
+    """Reads pieces of zips; the last one stays open, since a wheel's members come in a row."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._descriptor = -1
+
+    def read(self, member: ZipMember, at: int, size: int) -> bytes:
+        if self._path is not member.archive:
+            self.close()
+            self._descriptor, self._path = os.open(member.archive, os.O_RDONLY), member.archive
+        return os.pread(self._descriptor, size, member.offset + at)
+
+    def close(self) -> None:
+        if self._path is not None:
+            os.close(self._descriptor)
+            self._path = None
+
+
+class _Passing:
+    """Digests what is read through it."""
+
+    def __init__(self, reader: Readable, tar: _Hash) -> None:
+        self._reader = reader
+        self._tar = tar
+        self._digest = hashlib.sha256()
+        self.size_bytes = 0
+
+    def read(self, size: int) -> bytes:
+        piece = self._reader.read(size)
+        self.size_bytes += len(piece)
+        self._tar.update(piece)
+        self._digest.update(piece)
+        return piece
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+class _Check:
+    """What passes by of one member, for the layer's digest and for its own promises."""
+
+    __slots__ = ("_crc", "_digest", "_fault", "_left", "_tar")
+
+    def __init__(self, tar: _Hash, size_bytes: int) -> None:
+        self._tar = tar
+        self._digest = hashlib.sha256()
+        self._crc = 0
+        self._left = size_bytes
+        self._fault = ""
+
+    def update(self, plain: bytes) -> None:
+        self._left -= len(plain)
+        self._tar.update(plain)
+        self._digest.update(plain)
+        self._crc = isal_zlib.crc32(plain, self._crc)
+
+    def inflated(self, inflate: _Inflate, piece: bytes) -> None:
+        """Take what a piece inflates to; stops where there is more than was announced."""
+        while not self._fault and not inflate.eof:
+            most = min(self._left + 1, _INFLATED_BYTES)
+            try:
+                plain = inflate.decompress(piece, most)
+            except _DAMAGED as error:
+                self._fault = f"its compressed bytes are damaged ({error})"
+                return
+            self.update(plain)
+            piece = inflate.unconsumed_tail
+            if self._left < 0:
+                self._fault = "it is longer than the zip's directory says"
+            elif not piece and len(plain) < most:
+                return  # all that this piece gives
+
+    def end(self, inflate: _Inflate) -> None:
+        """Take that the last piece has passed."""
+        if not self._fault and not inflate.eof:
+            self._fault = "its compressed bytes end too early"
+        elif not self._fault and inflate.unused_data:
+            self._fault = "bytes follow the end of its compressed ones"
+
+    def hexdigest(self, entry: File, member: ZipMember) -> str:
+        """Return the digest of the content; raises BuildError when it is not what was promised."""
+        promised = member.sha256
+        fault = self._fault
+        if not fault and self._left:
+            fault = "its size is not the one in the zip's directory"
+        if not fault and self._crc != member.crc32:
+            fault = "its CRC-32 is not the one in the zip's directory"
+        if not fault and promised is not None and self._digest.digest() != promised:
+            fault = "its content is not what RECORD promises"
+        if fault:
+            raise BuildError(
+                f"{entry.owner}: {member.name}: {fault}",
+                hint="the file is what the lock names, so it was published like that: ask its publisher, "
+                "or take another version",
+            )
+        return self._digest.hexdigest()
+
+
+def _inflate() -> _Inflate:
+    return isal_zlib.decompressobj(-15)  # raw deflate, as zips have it; ISA-L is twice as fast as zlib
+
+
+def _trailer(crc32: int, size_bytes: int) -> bytes:
+    """Return CRC32 and ISIZE, the size modulo 2³² (RFC 1952 §2.3.1)."""
+    return crc32.to_bytes(4, "little") + (size_bytes & 0xFFFFFFFF).to_bytes(4, "little")
