@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "fetch": "Download the files of a lock into the artifact store.",
     "plan": "Show the layers of a release, and why each stands where it stands.",
     "diff": "Compare two releases, images or archives: versions, licences, layers, bytes to pull.",
+    "compare": "Prove that two images hold the same tree, or tell every path that differs.",
     "render": "Write the Dockerfile and its build context.",
     "build": "Build the image of a release.",
     "verify": "Prove that the versions inside an image are those promised.",
