@@ -132,6 +132,11 @@ class Plan:
         found = (item for layer in self.layers if isinstance(layer, PipLayer) for item in layer.distributions)
         return tuple(sorted(found, key=lambda item: item.name))
 
+    def locked(self) -> tuple[LockedDistribution | LockedArchive, ...]:
+        """Return the locked files of this plan: of a partial image not the whole lock's."""
+        archives = (layer.archive for layer in self.layers if isinstance(layer, ArchiveLayer))
+        return (*self.installed(), *archives)
+
     def components(self) -> tuple[Component, ...]:
         """Return the components that are in the planned image."""
         wanted = set(self.only)

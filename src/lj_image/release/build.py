@@ -26,15 +26,13 @@ from lj_image.errors import BuildError, EngineError, UsageError
 from lj_image.lock.lock import Artifact
 from lj_image.lock.progress import Progress
 from lj_image.lock.store import ArtifactStore
-from lj_image.plan import AptLayer, ArchiveLayer, Plan, RunLayer, plan_digest
+from lj_image.plan import AptLayer, Plan, RunLayer, plan_digest
 from lj_image.release.provenance import revision_and_time
 from lj_image.release.record import Built, Record, Records
 from lj_image.templating import Templates
 
 if TYPE_CHECKING:
     import docker
-
-    from lj_image.lock.fetch import Locked
 
 BuilderName = Literal["auto", "docker", "docker-classic"]
 Say = Callable[[str], None]
@@ -151,17 +149,11 @@ def prepare(plan: Plan, form: Form, workshop: Workshop) -> Prepared:
 
 def _fetch(plan: Plan, workshop: Workshop) -> None:
     """Load what is missing; the HTTP client is imported only for that."""
-    files = locked_files(plan)
+    files = plan.locked()
     if workshop.store.missing(item.artifact for item in files):
         from lj_image.lock.fetch import fetch
 
         fetch(files, workshop.config, workshop.store, workshop.progress)
-
-
-def locked_files(plan: Plan) -> tuple[Locked, ...]:
-    """Return the files of this plan: of a partial image not the whole lock's."""
-    archives = (layer.archive for layer in plan.layers if isinstance(layer, ArchiveLayer))
-    return (*plan.installed(), *archives)
 
 
 def _built_wheels(plan: Plan, base: BaseImage, workshop: Workshop) -> Mapping[str, Artifact]:
