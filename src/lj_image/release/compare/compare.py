@@ -57,7 +57,7 @@ class Comparison:
     before: str
     after: str
     paths: int
-    """How many were compared, of both together."""
+    """How many were compared, of both together; the root is not among them."""
     shared_layers: int
     """Of the layers that both stand on, how many were not compared: their paths are not counted."""
     differences: tuple[Difference, ...]
@@ -96,7 +96,7 @@ def compare(before: Side, after: Side, memory: Memory | None = None, *, ignore: 
     return Comparison(
         before.name,
         after.name,
-        len(old.facts.keys() | new.facts.keys()),
+        len((old.facts.keys() | new.facts.keys()) - {""}),
         shared,
         differences(old.facts, new.facts, ignore=ignore),
         settings(before.config, after.config),

@@ -50,7 +50,7 @@ def scan_layer(content: Readable) -> tuple[str, LayerTree]:
 class _Draft:
     """A layer while its tar passes by."""
 
-    facts: dict[str, Fact] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=lambda: {"": IMPLIED})
     cleared: set[str] = field(default_factory=set)
     emptied: set[str] = field(default_factory=set)
     oddities: list[Oddity] = field(default_factory=list)

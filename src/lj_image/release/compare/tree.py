@@ -54,7 +54,8 @@ class LayerTree:
     """What one layer, or several that lie over each other, do to those below."""
 
     facts: Mapping[str, Fact]
-    """By path, without a leading slash; every folder above a path is among them, stated or implied. The root is ``."""
+    """By path, without a leading slash; every folder above a path is among them, stated or implied. The root is the
+    empty path, and always there."""
     cleared: frozenset[str] = frozenset()
     """Paths that are taken away, with all below them, before the facts are laid."""
     emptied: frozenset[str] = frozenset()
@@ -62,7 +63,7 @@ class LayerTree:
     oddities: tuple[Oddity, ...] = ()
 
 
-EMPTY: Final = LayerTree({})
+EMPTY: Final = LayerTree({"": IMPLIED})
 
 
 def lay(layers: Iterable[LayerTree]) -> LayerTree:
