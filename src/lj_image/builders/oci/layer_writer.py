@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
 from isal import isal_zlib
+from isal.igzip_lib import IsalError
 
 from lj_image.builders.oci.entries import Entry, File, Readable, Streamed, Written, ZipMember
 from lj_image.builders.oci.fixed_deflate import deflated, stored, stored_header
@@ -41,8 +41,6 @@ _INFLATED_BYTES: Final = 4 * 1024 * 1024
 _WITH_HEADER_BYTES: Final = 64
 """A file made here that is so small goes into the header's own gzip member."""
 _STORED_BYTES: Final = 0xFFFF
-_DAMAGED: Final = zlib.error
-"""What isal raises, too: its errors are zlib's own."""
 _SHA256_OF_NOTHING: Final = hashlib.sha256().hexdigest()
 
 
@@ -286,7 +284,7 @@ class _Check:
             most = min(self._left + 1, _INFLATED_BYTES)
             try:
                 plain = inflate.decompress(piece, most)
-            except _DAMAGED as error:
+            except IsalError as error:
                 self._fault = f"its compressed bytes are damaged ({error})"
                 return
             self.update(plain)
