@@ -72,7 +72,7 @@ def saved(engine: docker.APIClient, image: str, path: Path) -> str:
 
 def laid(engine: docker.APIClient, image: str) -> LayerTree:
     side = engine_side(engine, image, None, name=image, say=print)
-    read = dict(side.layers(frozenset(side.diff_ids)))
+    read = dict(side.layers(frozenset(side.diff_ids), frozenset()))
     return lay(read[diff_id] for diff_id in side.diff_ids)
 
 

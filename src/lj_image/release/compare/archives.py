@@ -39,7 +39,7 @@ class ArchiveSide:
         """Of its layers, from the lowest on."""
         return tuple(blob.diff_id for blob in self.image.blobs)
 
-    def layers(self, wanted: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
+    def layers(self, wanted: frozenset[str], unknown: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
         """Yield the wanted layers; raises ArtifactError for one that is damaged, or another than it should be."""
         found = {blob.diff_id: blob for blob in self.image.blobs if blob.diff_id in wanted}
         with archives._damage_explained(self.path), archives._opened(self.path) as entries:

@@ -27,15 +27,17 @@ class Side(Protocol):
     def diff_ids(self) -> tuple[str, ...]:
         """Of its layers, from the lowest on."""
 
-    def layers(self, wanted: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
-        """Yield diff id and tree of each wanted layer, and of others that had to be read, in any order.
+    def layers(self, wanted: frozenset[str], unknown: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
+        """Yield diff id and tree of each wanted layer, in any order; raises ArtifactError or EngineError.
 
-        Raises ArtifactError or EngineError.
+        `unknown` names layers that may be asked for later: who passes them by anyway should yield them now.
         """
 
 
 class Memory(Protocol):
     """The part of `TreeMemory` that is used here."""
+
+    def knows(self, diff_id: str) -> bool: ...  # noqa: D102
 
     def read(self, diff_id: str) -> LayerTree | None: ...  # noqa: D102
 
@@ -126,7 +128,8 @@ def _laid(side: Side, diff_ids: tuple[str, ...], memory: Memory | None) -> Layer
     remembered = ((diff_id, memory.read(diff_id)) for diff_id in dict.fromkeys(diff_ids)) if memory else ()
     known = {diff_id: tree for diff_id, tree in remembered if tree is not None}
     if missing := frozenset(diff_ids) - known.keys():
-        for diff_id, tree in side.layers(missing):
+        unknown = frozenset(item for item in side.diff_ids if memory is not None and not memory.knows(item))
+        for diff_id, tree in side.layers(missing, unknown):
             known[diff_id] = tree
             if memory is not None:
                 memory.write(diff_id, tree)

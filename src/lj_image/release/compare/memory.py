@@ -21,6 +21,10 @@ class TreeMemory:
     def __init__(self, cache_dir: Path) -> None:
         self._folder = cache_dir / "trees"
 
+    def knows(self, diff_id: str) -> bool:
+        """Say whether a layer is remembered, well or badly."""
+        return self._path(diff_id).exists()
+
     def read(self, diff_id: str) -> LayerTree | None:
         """Return what is remembered; a damaged file is as good as none."""
         with suppress(OSError, ValueError, KeyError, TypeError):

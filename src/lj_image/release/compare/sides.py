@@ -85,11 +85,12 @@ class EngineSide:
     api: docker.APIClient
     say: Callable[[str], None]
 
-    def layers(self, wanted: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
-        """Yield the wanted layers as the engine saves them; raises EngineError."""
+    def layers(self, wanted: frozenset[str], unknown: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
+        """Yield the wanted layers, and the unknown ones, since an engine saves nothing less than the whole image."""
         from lj_image.verify.engine import engine_errors, patient
 
-        self.say(f"reading {len(wanted)} of {len(self.diff_ids)} layers of {self.name}; they are remembered")
+        wanted |= unknown
+        self.say(f"reading {len(wanted)} of {len(self.diff_ids)} layers of {self.name}")
         with engine_errors(f"reading the layers of {self.image_id}"), patient(self.api):
             chunks = self.api.get_image(self.image_id, chunk_size=BLOCK_BYTES)
             yield from scan_saved(chunks, wanted, unwanted=frozenset(self.diff_ids) - wanted)
@@ -122,7 +123,7 @@ def scan_saved(
     """Yield diff id and tree of each wanted layer in a stream of `docker save`, in either of its forms.
 
     Engines up to 24 name a layer's entry by an id of its own, newer ones by the digest of its bytes: those that are
-    `unwanted` are passed over where their names give them away, and are among the yielded elsewhere: they were read.
+    `unwanted` are passed over where their names give them away.
     """
     missing = set(wanted)
     passed = frozenset(f"{_BLOBS}{diff_id.removeprefix('sha256:')}" for diff_id in unwanted)
@@ -135,7 +136,8 @@ def scan_saved(
             diff_id, tree = scan_layer(entry.content)
         except (NotATarError, zlib.error):  # a manifest or a configuration
             continue
-        missing.discard(diff_id)
-        yield diff_id, tree
+        if diff_id in missing:
+            missing.remove(diff_id)
+            yield diff_id, tree
         if not missing:
             return

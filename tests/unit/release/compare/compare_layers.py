@@ -70,7 +70,7 @@ class Made:
         """Of its layers."""
         return tuple(map(digest, self.tars))
 
-    def layers(self, wanted: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
+    def layers(self, wanted: frozenset[str], unknown: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
         """Yield the wanted ones."""
         for tar in dict.fromkeys(self.tars):
             if digest(tar) in wanted:
@@ -83,6 +83,10 @@ class Kept:
     """A memory that forgets at the end of a test."""
 
     known: dict[str, LayerTree] = field(default_factory=dict)
+
+    def knows(self, diff_id: str) -> bool:
+        """Say whether a layer was written."""
+        return diff_id in self.known
 
     def read(self, diff_id: str) -> LayerTree | None:
         """Return what was written."""

@@ -84,7 +84,7 @@ class Forgetful:
     config = Made(()).config
     diff_ids: tuple[str, ...] = (digest(BASE),)
 
-    def layers(self, wanted: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
+    def layers(self, wanted: frozenset[str], unknown: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
         """Yield nothing."""
         return iter(())
 
