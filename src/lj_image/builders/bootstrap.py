@@ -99,7 +99,7 @@ def bootstrap(recipe: BootstrapRecipe, cache_dir: Path, *, log: Log) -> Path:
 
 def load(api: ImageStore, recipe: BootstrapRecipe, rootfs: Path) -> str:
     """Bring the root file system into the engine as an image and return its id; done before means nothing to do."""
-    config = _image_config(recipe, diff_id(rootfs))
+    config = image_config(recipe, diff_id(rootfs))
     # docker-py is imported by builders/docker and verify alone; its APIError and what requests raises are OSErrors.
     try:
         present = _find(api, recipe.reference(), config)
@@ -113,13 +113,30 @@ def load(api: ImageStore, recipe: BootstrapRecipe, rootfs: Path) -> str:
     return present
 
 
-def diff_id(rootfs: Path) -> str:
-    """Return the digest by which an image config names this layer; kept beside the file, for as long as it is the same.
+def image_config(recipe: BootstrapRecipe, layer: str) -> dict[str, Any]:
+    """Return the image's configuration; `layer` is the diff id of its root file system. Every builder's base has it.
 
-    Hashing takes a quarter of a second, and every build asks.
+    Format: https://github.com/opencontainers/image-spec/blob/main/config.md
+    """
+    created = datetime.fromtimestamp(recipe.source_date_epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    env = [f"{name}={value}" for name, value in (("PATH", PATH), *recipe.env)]
+    return {
+        "architecture": recipe.architecture,
+        "config": {"Cmd": ["bash"], "Env": env},
+        "created": created,
+        "history": [{"created": created, "created_by": f"lj-image: Debian {recipe.suite} from packages"}],
+        "os": "linux",
+        "rootfs": {"diff_ids": [layer], "type": "layers"},
+    }
+
+
+def diff_id(rootfs: Path, note: Path | None = None) -> str:
+    """Return the digest by which an image config names this layer; kept in a note for as long as the file is the same.
+
+    Hashing takes a quarter of a second, and every build asks. By default, the note stands beside the file.
     """
     seen = rootfs.stat()
-    note, same = rootfs.with_suffix(".diff-id"), f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ino}"
+    note, same = note or rootfs.with_suffix(".diff-id"), f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ino}"
     with suppress(OSError, ValueError):
         digest, known = note.read_text().split(" ", 1)
         if known.strip() == same:
@@ -271,19 +288,6 @@ def _without_circumstances(member: tarfile.TarInfo, epoch: int) -> tarfile.TarIn
     attributes = {key: value for key, value in member.pax_headers.items() if key.startswith("SCHILY.xattr.")}
     mtime = min(int(member.mtime), epoch)
     return _with(member, name=str(_path(member.name)), mtime=mtime, uname="", gname="", pax_headers=attributes)
-
-
-def _image_config(recipe: BootstrapRecipe, layer: str) -> dict[str, Any]:
-    created = datetime.fromtimestamp(recipe.source_date_epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    env = [f"{name}={value}" for name, value in (("PATH", PATH), *recipe.env)]
-    return {
-        "architecture": recipe.architecture,
-        "config": {"Cmd": ["bash"], "Env": env},
-        "created": created,
-        "history": [{"created": created, "created_by": f"lj-image: Debian {recipe.suite} from packages"}],
-        "os": "linux",
-        "rootfs": {"diff_ids": [layer], "type": "layers"},
-    }
 
 
 def _find(api: ImageStore, reference: str, config: dict[str, Any]) -> str | None:
