@@ -22,7 +22,7 @@ class Built:
     """An image that exists."""
 
     image_id: str
-    """`sha256:…`, as the engine names it."""
+    """`sha256:…`, as the engine names it; of an image that was assembled without one, its configuration's digest."""
     tag: str
     """Local reference, image:tag."""
     inputs: str
@@ -40,6 +40,8 @@ class Built:
     size_bytes: int
     partial: bool = False
     overridden: dict[str, str] = field(default_factory=dict)
+    manifest: str | None = None
+    """Digest of the manifest, `sha256:…`, of an image that was assembled without an engine: it lies in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
