@@ -69,6 +69,10 @@ class Member:
     """Major and minor number of a device; (0, 0) of anything else."""
     pax: Mapping[str, str]
     """Keywords that a pax header gave for this member; bytes that are no UTF-8 are surrogates."""
+    name: str
+    """As it stands in the tar: with `./`, `/` and a slash at the end."""
+    mtime: int
+    """In seconds since 1970, rounded down."""
 
 
 def walk(stream: Readable) -> Iterator[Member]:
@@ -85,12 +89,13 @@ def walk(stream: Readable) -> Iterator[Member]:
             if kind != _PAX_GLOBAL:
                 overrides |= _override(kind, text)
             continue
-        size = int(overrides.get("size", size)) if kind != _FOLDER and kind not in _LINKS else 0
+        size = _decimal(overrides, "size", size) if kind != _FOLDER and kind not in _LINKS else 0
         content = Content(stream, size)
         path, link = overrides.get("path", name), overrides.get("linkpath", link)
         stated = _stated(fields, overrides)
         overrides = {}
-        yield Member(path.removeprefix("./").strip("/"), kind in _FILES, kind == _FOLDER, link, content, kind, *stated)
+        tidy, mtime = path.removeprefix("./").strip("/"), _time(fields, stated[-1])
+        yield Member(tidy, kind in _FILES, kind == _FOLDER, link, content, kind, *stated, path, mtime)
         while content.read(BLOCK_BYTES):
             pass
         stream.read(-size % _RECORD_BYTES)
@@ -121,7 +126,25 @@ def _stated(
     """Return mode, owner, group, device and the pax keywords of a member."""
     mode, uid, gid = (_number(fields[at]) for at in (1, 2, 3))
     device = (_number(fields[13]), _number(fields[14])) if fields[7] in _DEVICES else (0, 0)
-    return mode & 0o7777, int(overrides.get("uid", uid)), int(overrides.get("gid", gid)), device, overrides
+    return mode & 0o7777, _decimal(overrides, "uid", uid), _decimal(overrides, "gid", gid), device, overrides
+
+
+def _time(fields: tuple[bytes, ...], overrides: Mapping[str, str]) -> int:
+    """Return the time of the last change; one before 1970 counts as 1970."""
+    stated = overrides.get("mtime")
+    if stated is None:
+        return 0 if fields[5][0] == 0xFF else _number(fields[5])  # GNU: a negative number begins so
+    return 0 if stated.startswith("-") else _decimal({"mtime": stated.partition(".")[0]}, "mtime", 0)
+
+
+def _decimal(overrides: Mapping[str, str], keyword: str, otherwise: int) -> int:
+    """Return a number that pax gives in decimal digits, or else the header's."""
+    stated = overrides.get(keyword)
+    if stated is None:
+        return otherwise
+    if not (stated.isascii() and stated.isdigit() and len(stated) < 20):
+        raise NotATarError("a number in a pax record is none")
+    return int(stated)
 
 
 def _number(field: bytes) -> int:
