@@ -6,16 +6,32 @@ import hashlib
 import queue
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import Final, Protocol, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from lj_image.oci.media_types import Compression
+
+if TYPE_CHECKING:
+    import zstandard
 
 BLOCK_BYTES: Final = 1024 * 1024
+MAGIC_BYTES: Final = 4
+"""As many as tell how a stream is compressed."""
 _GZIP: Final = b"\x1f\x8b"
+# RFC 8878 §3.1.1 and §3.1.2: a frame's magic number, and the sixteen of frames to be skipped, little-endian.
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE: Final = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
 _PIECE_BYTES: Final = 16 * 1024
 """A gzip file may have a member per file of a layer, and zlib copies what follows each: it is given little at once."""
-
-
+_ZSTD_PIECE_BYTES: Final = 2 * 1024
+"""Three bytes of zstd may stand for 128 KiB: so much of it cannot become more than a hundred MiB at once."""
 _MOST_PARTS: Final = 64
+_LARGEST_WINDOW_BYTES: Final = 128 * BLOCK_BYTES
+"""Of zstd; what `zstd` itself takes without being told (its --long is 27 bits)."""
+
+
+class DamagedStreamError(zlib.error):
+    """Compressed bytes that end early or are none; a zlib.error, so that readers have one error to know."""
 
 
 class Readable(Protocol):
@@ -86,11 +102,27 @@ class HashingChunks:
         return self._digest.hexdigest()
 
 
+def compression_of_start(start: bytes) -> Compression:
+    """Say how a stream is compressed that begins like this; four bytes are enough."""
+    if start.startswith(_GZIP):
+        return "gzip"
+    return "zstd" if start.startswith((_ZSTD, *_ZSTD_SKIPPABLE)) else "none"
+
+
 def decompressed(content: Readable) -> Iterator[bytes]:
-    """Return the content in chunks, without its gzip compression if it has one."""
+    """Return the content in chunks, without its gzip or zstd compression if it has one.
+
+    The chunks raise DamagedStreamError, a zlib.error, where the compression is damaged or ends early.
+    """
     start = content.read(BLOCK_BYTES)
     chunks = _with_start(start, content)
-    return _inflated(chunks) if start.startswith(_GZIP) else chunks
+    match compression_of_start(start):
+        case "gzip":
+            return _inflated(chunks, _gzip_member, _PIECE_BYTES)
+        case "zstd":
+            return _inflated(chunks, _zstd_frames(), _ZSTD_PIECE_BYTES)
+        case "none":
+            return chunks
 
 
 def _with_start(start: bytes, content: Readable) -> Iterator[bytes]:
@@ -99,22 +131,67 @@ def _with_start(start: bytes, content: Readable) -> Iterator[bytes]:
         yield block
 
 
-def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Inflate gzip of any number of members, RFC 1952 §2.2."""
-    inflate = zlib.decompressobj(wbits=31)
+class _Part(Protocol):
+    """The decompression of one gzip member or one zstd frame."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, piece: bytes, /) -> bytes: ...
+
+
+def _gzip_member() -> _Part:
+    return zlib.decompressobj(wbits=31)
+
+
+def _zstd_frames() -> Callable[[], _Part]:
+    import zstandard  # late: most images have none, and every command would pay for it
+
+    window = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
+    return lambda: _ZstdFrame(window.decompressobj(), zstandard.ZstdError)
+
+
+class _ZstdFrame:
+    """A frame whose failure is a zlib.error, as that of gzip is; frames to be skipped are empty ones."""
+
+    def __init__(self, frame: zstandard.ZstdDecompressionObj, failure: type[Exception]) -> None:
+        self._frame = frame
+        self._failure = failure
+
+    @property
+    def eof(self) -> bool:
+        return self._frame.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._frame.unused_data
+
+    def decompress(self, piece: bytes, /) -> bytes:
+        try:
+            return self._frame.decompress(piece)
+        except self._failure as error:
+            raise DamagedStreamError(str(error)) from None
+
+
+def _inflated(chunks: Iterable[bytes], begin: Callable[[], _Part], piece_bytes: int) -> Iterator[bytes]:
+    """Decompress any number of gzip members (RFC 1952 §2.2) or zstd frames (RFC 8878 §3.1)."""
+    part, is_inside = begin(), True
     for chunk in chunks:
         parts: list[bytes] = []
-        for at in range(0, len(chunk), _PIECE_BYTES):
-            piece = chunk[at : at + _PIECE_BYTES]
+        for at in range(0, len(chunk), piece_bytes):
+            piece = chunk[at : at + piece_bytes]
             while piece:
-                parts.append(inflate.decompress(piece))
-                piece = inflate.unused_data
-                if inflate.eof:
-                    inflate = zlib.decompressobj(wbits=31)
+                parts.append(part.decompress(piece))
+                piece, is_inside = part.unused_data, not part.eof
+                if part.eof:
+                    part = begin()
                 if len(parts) >= _MOST_PARTS or len(parts[-1]) >= BLOCK_BYTES:
                     yield b"".join(parts)
                     parts.clear()
         yield b"".join(parts)
+    if is_inside:
+        raise DamagedStreamError("the compressed bytes end early")
 
 
 def drain(content: Readable) -> None:
