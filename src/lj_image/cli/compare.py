@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import docker
 
     from lj_image.release.compare.compare import Comparison
+    from lj_image.release.record import Built
 
 
 @click.command("compare")
@@ -52,7 +53,7 @@ def command(
     from lj_image.release.compare.report import result_line, to_json
     from lj_image.release.compare.sides import Ground, Wanted, compare_named
 
-    ground = Ground(lambda: app.config.cache_dir, lambda name: _built(app, name, variant), _connect, app.say)
+    ground = Ground(lambda: app.config.cache_dir, lambda name: _built(app, name, variant, platform), _connect, app.say)
     found = compare_named(before, after, ground, Wanted(platform, ignore, fresh))
     if as_json:
         app.print_json(to_json(found, strict=strict))
@@ -68,14 +69,17 @@ def _connect() -> docker.APIClient:
     return engine.connect()
 
 
-def _built(app: App, name: str, variant: str | None) -> str:
-    """Return the id of the image that was built last of a release; raises VerificationError where none was."""
+def _built(app: App, name: str, variant: str | None, platform: str | None) -> Built:
+    """Return what was built last of a release; raises VerificationError where nothing was."""
     from lj_image.release.proof import built_image
     from lj_image.release.record import Records
 
-    resolved = app.release(name, variant, only_configured=False)
+    resolved = app.release(name, variant, platform=platform, only_configured=False)
     record = Records(app.config.cache_dir, resolved.image).read(resolved.key)
-    return built_image(record, resolved.key, resolved.image_in_commands)
+    built_image(record, resolved.key, resolved.image_in_commands)
+    assert record is not None  # or it would have refused
+    assert record.built is not None
+    return record.built
 
 
 def _show(app: App, found: Comparison, *, strict: bool, everything: bool) -> None:

@@ -13,8 +13,9 @@ from lj_image.builders.docker import engine
 from lj_image.catalog.catalog import Catalog
 from lj_image.cli import run
 from lj_image.errors import EngineError
+from lj_image.release.record import Built, Record, Records
 from unit.release.compare.compare_layers import entry, layer
-from unit.release.diff.diff_archives import docker_save, oci_files, oci_folder, oci_tar
+from unit.release.diff.diff_archives import digest, docker_save, oci_files, oci_folder, oci_tar
 
 BASE = layer(entry("etc", kind="folder"), entry("etc/os", b"Debian\n"))
 APP = layer(entry("srv", kind="folder"), entry("srv/a", b"1"), entry("x-1.dist-info/INSTALLER", b"pip\n"))
@@ -166,6 +167,44 @@ def test_a_release_that_was_not_built_is_told(
     assert run(["--images", root, "compare", "25.02", archive("a", BASE), "--variant", "open"]) == 1
     assert "has not been built on this machine" in capsys.readouterr().err
     assert run(["--images", root, "compare", "25.99", archive("a", BASE)]) == 2
+
+
+def assembled(cache: Path, *layers: bytes) -> None:
+    """Leave behind what a build without an engine does: blobs in the cache, and a record."""
+    files = oci_files({"amd64": (layers, {})})
+    oci_folder(cache / "oci", files)
+    manifest = json.loads(files["index.json"])["manifests"][0]["digest"]
+    built = Built(digest(b"1"), "tiny:25.02", "", "", "", "oci", "", "2025-03-01T00:00:00Z", 1.0, 1, manifest=manifest)
+    Records(cache, "tiny").update("25.02-open", lambda _: Record("tiny", "25.02", "open", built))
+
+
+def test_a_release_is_what_was_assembled_of_it_without_an_engine(
+    write_catalog: Callable[..., Catalog], archive: Callable[..., str], tmp_path: Path
+) -> None:
+    root = str(write_catalog().root)
+    assembled(tmp_path / "cache", BASE, INSTALLED)
+    command = ["--images", root, "compare", "25.02", "--variant", "open"]
+    assert run([*command, archive("a", BASE, INSTALLED), "--fresh"]) == 0
+    assert run([*command, archive("b", BASE, APP)]) == 1
+
+
+def test_an_assembled_image_that_is_damaged_is_told(
+    write_catalog: Callable[..., Catalog],
+    archive: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = str(write_catalog().root)
+    assembled(tmp_path / "cache", BASE, INSTALLED)
+    command = ["--images", root, "compare", "25.02", "--variant", "open", archive("a", BASE), "--fresh"]
+    layers = [blob for blob in (tmp_path / "cache/oci/blobs/sha256").iterdir() if blob.read_bytes()[:2] == b"\x1f\x8b"]
+    layers[0].write_bytes(layers[1].read_bytes())
+    assert run(command) == 1
+    assert "has another digest" in capsys.readouterr().err
+    layers[0].unlink()
+    layers[1].unlink()
+    assert run(command) == 1
+    assert "is missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["cut", "another layer", "another blob", "no tar"])

@@ -1,15 +1,19 @@
-"""An archive on disk as one side: what `docker save` writes, or an OCI layout as a folder or tar."""
+"""What lies on disk as one side: what `docker save` writes, an OCI layout, or an image in the cache's own layout."""
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from lj_image.errors import ArtifactError, UsageError
-from lj_image.oci.streams import BLOCK_BYTES
+from lj_image.oci.blobs import BlobStore
+from lj_image.oci.digest import Digest, digest_of_stream
+from lj_image.oci.image_config import ImageConfig
+from lj_image.oci.manifest import Manifest
+from lj_image.oci.tars import NotATarError
 from lj_image.release.compare.scan import scan_layer
 from lj_image.release.compare.tree import LayerTree
 from lj_image.release.diff import archives
@@ -45,7 +49,7 @@ class ArchiveSide:
         with archives._damage_explained(self.path), archives._opened(self.path) as entries:
             for blob in found.values():
                 with entries.open(blob.entry) as file:
-                    yield blob.diff_id, _scanned(file, blob, self.path)
+                    yield blob.diff_id, _scanned(file, blob.diff_id, blob.digest, str(self.path))
 
 
 def archive_side(path: Path, platform: str | None) -> ArchiveSide:
@@ -63,24 +67,63 @@ def archive_side(path: Path, platform: str | None) -> ArchiveSide:
     return ArchiveSide(path, image)
 
 
-def _scanned(file: BinaryIO, blob: archives.Blob, path: Path) -> LayerTree:
+@dataclass(frozen=True, slots=True)
+class BlobsSide:
+    """An image that was assembled without an engine, as it lies in the cache."""
+
+    name: str
+    blobs: BlobStore
+    manifest: Manifest
+    image: ImageConfig
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its configuration."""
+        return self.image.fields
+
+    @property
+    def diff_ids(self) -> tuple[str, ...]:
+        """Of its layers, from the lowest on."""
+        return tuple(map(str, self.image.diff_ids))
+
+    def layers(self, wanted: frozenset[str], unknown: frozenset[str]) -> Iterator[tuple[str, LayerTree]]:
+        """Yield the wanted layers; raises ArtifactError for one that is missing, damaged, or another."""
+        pairs = dict(zip(self.diff_ids, self.manifest.layers, strict=True))
+        for diff_id in wanted & pairs.keys():
+            digest = pairs[diff_id].digest
+            with self.blobs.open(digest) as file:
+                yield diff_id, _scanned(file, diff_id, str(digest), str(self.blobs.path(digest)))
+
+
+def cached_side(folder: Path, manifest: str, name: str) -> BlobsSide:
+    """Open an image among the blobs of a layout, by its manifest's digest; raises ArtifactError for a damaged one."""
+    blobs = BlobStore(folder)
+    read = Manifest.parse(blobs.read(Digest.parse(manifest)), f"the manifest {manifest}")
+    image = ImageConfig.parse(blobs.read(read.config.digest), f"the configuration {read.config.digest}")
+    if len(image.diff_ids) != len(read.layers):
+        raise _damaged(str(folder), f"{manifest} has {len(read.layers)} layers, its configuration another number")
+    return BlobsSide(name, blobs, read, image)
+
+
+def _scanned(file: BinaryIO, diff_id: str, digest: str | None, where: str) -> LayerTree:
+    """Read a layer; every byte is held against what it has to be. `digest` is that of the file, if it is known."""
     if file.read(len(_ZSTD)) == _ZSTD:
         raise ArtifactError(
-            f"{path}: the layer {blob.diff_id} is compressed with zstd, which lj-image does not read",
+            f"{where}: the layer {diff_id} is compressed with zstd, which lj-image does not read",
             hint="copy the image with gzip layers, or load it into an engine and save it there",
         )
     file.seek(0)
-    if blob.digest is not None and _sha256(file) != blob.digest:
-        raise archives._damaged(path, f"the layer {blob.digest} has another digest")
+    if digest is not None and str(digest_of_stream(file)[0]) != digest:
+        raise _damaged(where, f"the layer {digest} has another digest")
     file.seek(0)
-    diff_id, tree = scan_layer(file)
-    if diff_id != blob.diff_id:
-        raise archives._damaged(path, f"the layer {blob.diff_id} has another content")
+    try:
+        found, tree = scan_layer(file)
+    except (NotATarError, zlib.error, ValueError) as error:
+        raise _damaged(where, f"the layer {diff_id} is no tar ({error})") from None
+    if found != diff_id:
+        raise _damaged(where, f"the layer {diff_id} has another content")
     return tree
 
 
-def _sha256(file: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(BLOCK_BYTES):
-        digest.update(block)
-    return f"sha256:{digest.hexdigest()}"
+def _damaged(where: str, how: str) -> ArtifactError:
+    return ArtifactError(f"{where} is damaged: {how}", hint="save, copy or build it again")

@@ -21,6 +21,8 @@ ALONE: Final[tuple[Aspect, ...]] = ("only in A", "only in B")
 _INSTALLER: Final = re.compile(r"(?:.*/)?[^/]+\.dist-info/INSTALLER")
 _BYTECODE: Final = re.compile(r"(?:.*/)?__pycache__/[^/]+\.pyc")
 _BYTECODE_FOLDER: Final = re.compile(r"(?:.*/)?__pycache__")
+_MOUNT_POINT: Final = re.compile(r"tmp/lj-image")
+"""`dockerfile.CONTEXT_MOUNT`, which is not imported, since all templates would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,12 @@ RULES: Final = (
         "made from the source beside it, and holds that file's time; Python makes it anew",
     ),
     Rule("bytecode", _BYTECODE_FOLDER, frozenset(ALONE), "holds bytecode and nothing else"),
+    Rule(
+        "mount point",
+        _MOUNT_POINT,
+        frozenset(ALONE),
+        "where the steps of a Dockerfile see their files; an engine leaves the empty folder behind",
+    ),
 )
 """Of paths."""
 

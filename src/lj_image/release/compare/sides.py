@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lj_image.errors import UsageError
 from lj_image.oci.streams import BLOCK_BYTES, ChunkReader
 from lj_image.oci.tars import NotATarError, walk
-from lj_image.release.compare.archives import archive_side
+from lj_image.release.compare.archives import archive_side, cached_side
 from lj_image.release.compare.compare import Comparison, Side, compare
 from lj_image.release.compare.memory import TreeMemory
 from lj_image.release.compare.scan import scan_layer
@@ -21,8 +21,12 @@ from lj_image.release.diff.sides import named
 if TYPE_CHECKING:
     import docker
 
+    from lj_image.release.record import Built
+
 _FORMS: Final = "an image of the engine (name:tag or sha256:…), the path of an archive, or a release that was built"
 _BLOBS: Final = "blobs/sha256/"
+ASSEMBLED: Final = "oci"
+"""The folder of the cache that is the layout of what was assembled without an engine; see builders/oci/layer_cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class Ground:
     """What comparing stands on; nothing of it is touched before it is needed."""
 
     cache_dir: Callable[[], Path]
-    built: Callable[[str], str]
-    """From a release's name to the id of the image that was built of it last."""
+    built: Callable[[str], Built]
+    """From a release's name to what was built of it last."""
     connect: Callable[[], docker.APIClient]
     say: Callable[[str], None]
 
@@ -70,8 +74,15 @@ def _side(text: str, ground: Ground, platform: str | None) -> Side:
         case "release":
             if item.revision is not None:
                 raise UsageError(f"{text} is a release at a revision, not an image", hint=f"name {_FORMS}")
-            image_id = ground.built(item.name)
-            return engine_side(ground.connect(), image_id, platform, name=f"release {text}", say=ground.say)
+            return _release_side(item.name, ground, platform)
+
+
+def _release_side(release: str, ground: Ground, platform: str | None) -> Side:
+    """Open what was built last of a release, in the engine or without one."""
+    built, name = ground.built(release), f"release {release}"
+    if built.manifest is not None:
+        return cached_side(ground.cache_dir() / ASSEMBLED, built.manifest, name)
+    return engine_side(ground.connect(), built.image_id, platform, name=name, say=ground.say)
 
 
 @dataclass(frozen=True, slots=True)

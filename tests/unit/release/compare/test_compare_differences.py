@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from compare_layers import Made, compared, entry, files, layer, told
 
+from lj_image.dockerfile import CONTEXT_MOUNT
 from lj_image.release.compare.compare import compare
 from lj_image.release.compare.expected import RULES
 from lj_image.release.compare.settings import settings
@@ -76,6 +77,15 @@ def test_bytecode_is_expected_wherever_it_is() -> None:
 def test_other_files_beside_bytecode_are_not_expected() -> None:
     pair = (layer(entry("p/__pycache__/x.so", b"1")),), (layer(entry("p/__pycache__/x.so", b"2")),)
     assert told(compared(*pair)) == [("p/__pycache__/x.so", "content")]
+
+
+def test_the_folder_that_a_mount_leaves_is_expected_while_it_is_empty() -> None:
+    mount = CONTEXT_MOUNT.strip("/")
+    left = layer(entry("tmp", kind="folder"), entry(mount, kind="folder"))
+    bare = layer(entry("tmp", kind="folder"))
+    assert told(compared((left,), (bare,))) == []
+    full = layer(entry("tmp", kind="folder"), entry(mount, kind="folder"), entry(f"{mount}/x.whl"))
+    assert told(compared((full,), (bare,))) == [(f"{mount}/x.whl", "only in A")]
 
 
 def recorded(installer: str, *rows: str) -> bytes:
