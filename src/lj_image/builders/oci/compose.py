@@ -6,6 +6,7 @@ by a folder is found here, where pip would meet a file system that settles it.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -138,6 +139,24 @@ def identity(entry: Entry) -> object:
             return type(entry), entry.target
         case Folder():
             return entry.mode
+
+
+def fingerprint(entry: Entry) -> str:
+    """Return in a few characters what tells an entry's content from another one's of the same path.
+
+    A CRC with the size is what a zip knows of its members: enough to find by chance what differs, in no time.
+    """
+    match entry:
+        case File(content=ZipMember() as member):
+            return f"{member.crc32:08x}{member.size_bytes:x}"
+        case File(content=Written(content)):
+            return f"{zlib.crc32(content):08x}{len(content):x}"
+        case File():
+            return f"streamed from {entry.owner}".replace(" ", "_")
+        case Symlink() | HardLink():
+            return f"link:{entry.target}".replace(" ", "_")
+        case Folder():
+            return "folder"
 
 
 def clash(path: str, first: str, second: str) -> BuildError:

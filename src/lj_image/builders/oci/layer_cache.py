@@ -18,16 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
 
 from lj_image.builders.oci.layer_writer import LayerBlob
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
 from lj_image.whole import write_whole
-
-_DIGITS: Final = 16
-"""Of each file's digest: enough to tell contents apart by chance, and a quarter of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +68,17 @@ class LayerCache:
         """Keep what is known of a layer whose blob is there."""
         key = layer.key if epoch is None or layer.newest <= epoch else _with_epoch(layer.key, epoch)
         kept = CachedLayer(key, layer.blob, layer.newest, dict(layer.annotations))
-        lines = "".join(f"{digest[:_DIGITS]} {path}\n" for path, digest in files.items())
+        lines = "".join(f"{fingerprint} {path}\n" for path, fingerprint in files.items())
         write_whole(self._path(key, "files"), lines.encode(errors="surrogateescape"), mode=0o644)
         write_whole(self._path(key, "json"), json.dumps(asdict(kept)), mode=0o644)
         return kept
 
     def files(self, layer: CachedLayer) -> Iterator[tuple[str, str]]:
-        """Yield path and shortened digest of each file and link of a layer."""
+        """Yield path and fingerprint of each file and link of a layer."""
         text = self._path(layer.key, "files").read_bytes().decode(errors="surrogateescape")
         for line in text.split("\n")[:-1]:
-            digest, _, path = line.partition(" ")
-            yield path, digest
+            fingerprint, _, path = line.partition(" ")
+            yield path, fingerprint
 
     def is_known_good(self, layers: Iterable[CachedLayer]) -> bool:
         """Say whether these layers were looked at together, and none of their files clash."""

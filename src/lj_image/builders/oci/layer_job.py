@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lj_image.builders.oci.compose import Composition
-from lj_image.builders.oci.entries import File, HardLink, Symlink
+from lj_image.builders.oci.compose import Composition, fingerprint
+from lj_image.builders.oci.entries import Folder
+from lj_image.builders.oci.estargz import EstargzWriter
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
 from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
 from lj_image.builders.oci.recipe import LayerRecipe
@@ -45,15 +46,14 @@ def assemble_layer(recipe: LayerRecipe, cache_dir: Path) -> CachedLayer:
 def _written(recipe: LayerRecipe, key: str, target: BinaryIO) -> tuple[CachedLayer, dict[str, str]]:
     composition = Composition(recipe.ground)
     files: dict[str, str] = {}
-    with LayerWriter(target) as writer:
+    with EstargzWriter(target) if recipe.is_lazy else LayerWriter(target) as writer:
         for entry in composition.entries(recipe.sources()):
-            digest = writer.add(entry)
-            if isinstance(entry, File):
-                files[entry.path] = digest
-            elif isinstance(entry, (Symlink, HardLink)):
-                files[entry.path] = f"→{entry.target}"
+            writer.add(entry)
+            if not isinstance(entry, Folder):
+                files[entry.path] = fingerprint(entry)
         blob: LayerBlob = writer.finish()
-    return CachedLayer(key, blob, composition.newest), files
+    annotations = writer.annotations if isinstance(writer, EstargzWriter) else {}
+    return CachedLayer(key, blob, composition.newest, annotations), files
 
 
 def _cannot_write(recipe: LayerRecipe, cache: LayerCache, error: OSError) -> BuildError:

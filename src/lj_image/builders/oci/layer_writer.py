@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
+from lj_image.builders.oci.chunks import CHUNK_BYTES, Chunk, ChunkCutter
 from lj_image.builders.oci.entries import Entry, File, Readable, Streamed, Written, ZipMember
 from lj_image.builders.oci.fixed_deflate import deflated, stored, stored_header
 from lj_image.builders.oci.fresh_gzip import MEMBER_BYTES, gzip_member, gzip_members
@@ -41,7 +42,6 @@ _INFLATED_BYTES: Final = 4 * 1024 * 1024
 _WITH_HEADER_BYTES: Final = 64
 """A file made here that is so small goes into the header's own gzip member."""
 _STORED_BYTES: Final = 0xFFFF
-_SHA256_OF_NOTHING: Final = hashlib.sha256().hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,13 @@ class _Inflate(Protocol):
 
 
 class LayerWriter:
-    """Writes entries as one layer; `payload` is told of each file: where its gzip member starts, and its digest.
+    """Writes entries as one layer; `payload` is told of each file: where its chunks are, and its digest.
 
-    With `payload`, every file that is not empty starts a member of its own, as eStargz wants it.
+    With `payload`, every file that is not empty starts a member of its own, and a large one is cut into chunks, as
+    eStargz wants it.
     """
 
-    def __init__(self, target: BinaryIO, payload: Callable[[File, int, str], None] | None = None) -> None:
+    def __init__(self, target: BinaryIO, payload: Callable[[File, Sequence[Chunk], str], None] | None = None) -> None:
         self._target = target
         self._payload = payload
         self._plain = bytearray()
@@ -95,24 +96,17 @@ class LayerWriter:
         """How many bytes the blob has, without what waits for the next member."""
         return self._written + len(self._gathered)
 
-    def add(self, entry: Entry) -> str:
-        """Write an entry and return its content's SHA-256 in hex, nothing for folders and links.
-
-        Raises BuildError when a content is not what was promised.
-        """
+    def add(self, entry: Entry) -> None:
+        """Write an entry; raises BuildError when a content is not what was promised."""
         self._plain += header(entry)
-        if not isinstance(entry, File):
-            return ""
+        if not isinstance(entry, File) or not entry.content.size_bytes:
+            return
         content = entry.content
-        if not content.size_bytes:
-            return _SHA256_OF_NOTHING
         if self._payload is None and isinstance(content, Written) and content.size_bytes <= _WITH_HEADER_BYTES:
             self._plain += content.content
-            digest = hashlib.sha256(content.content).hexdigest()
         else:
-            digest = self._write_payload(entry)
+            self._write_payload(entry)
         self._plain += padding(content.size_bytes)
-        return digest
 
     def flush(self) -> None:
         """End the member that headers and paddings wait in, so that the next byte starts a new one."""
@@ -141,37 +135,78 @@ class LayerWriter:
             f"sha256:{self._blob.hexdigest()}", self._written, f"sha256:{self._tar.hexdigest()}", self._tar_bytes
         )
 
-    def _write_payload(self, entry: File) -> str:
+    def _write_payload(self, entry: File) -> None:
         self.flush()
         start = self.position
+        if self._payload is None:
+            self._write_whole(entry)
+        elif entry.content.size_bytes > CHUNK_BYTES:
+            digest, chunks = self._cut(entry)
+            self._payload(entry, chunks, digest)
+        else:
+            digest = self._write_whole(entry)
+            self._payload(entry, (Chunk(0, start, digest),), digest)
+        self._tar_bytes += entry.content.size_bytes
+
+    def _write_whole(self, entry: File) -> str:
         match entry.content:
             case ZipMember() as member:
-                digest = self._splice(entry, member)
+                return self._splice(entry, member)
             case Written(content):
-                digest = self._write_anew(content)
+                return self._write_anew(content)
             case Streamed() as stream:
-                digest = self._stream(entry, stream)
-        self._tar_bytes += entry.content.size_bytes
-        if self._payload is not None:
-            self._payload(entry, start, digest)
-        return digest
+                return self._stream(entry, stream)
+
+    def _cut(self, entry: File) -> tuple[str, tuple[Chunk, ...]]:
+        """Compress a file anew, in chunks; return its digest and where they are."""
+        with ChunkCutter(self._emit_at) as cutter:
+            match entry.content:
+                case ZipMember() as member:
+                    check = _Check(self._tar, member, with_digest=True, take=cutter.write)
+                    self._check_large(member, check)
+                    check.require_kept(entry)
+                    return check.hexdigest(), cutter.finish()
+                case Written(content):
+                    self._tar.update(content)
+                    cutter.write(content)
+                    return hashlib.sha256(content).hexdigest(), cutter.finish()
+                case Streamed() as stream:
+                    passing = _Passing(stream.reader, self._tar)
+                    while piece := passing.read(_PIECE_BYTES):
+                        cutter.write(piece)
+                    passing.require_size(entry, stream)
+                    return passing.hexdigest(), cutter.finish()
+
+    def _check_large(self, member: ZipMember, check: _Check) -> None:
+        """Have all of a member pass by, of which nothing is copied."""
+        inflate = _inflate()
+        for at in range(0, member.compressed_bytes, _PIECE_BYTES):
+            piece = self._source.read(member, at, min(_PIECE_BYTES, member.compressed_bytes - at))
+            if member.is_stored:
+                check.update(piece)
+            else:
+                check.inflated(inflate, piece)
+        if not member.is_stored:
+            check.end(inflate)
 
     def _splice(self, entry: File, member: ZipMember) -> str:
         """Copy a member's compressed bytes; inflate them on the way, for the digests and the checks."""
-        self._emit(GZIP_HEADER)
-        check = _Check(self._tar, member.size_bytes)
-        if member.is_stored:
-            self._copy_stored(member, check)
-        elif member.compressed_bytes <= _PIECE_BYTES:
+        check = _Check(self._tar, member, with_digest=self._payload is not None)
+        if member.compressed_bytes <= _PIECE_BYTES and not member.is_stored:
             inflate = _inflate()
             piece = self._source.read(member, 0, member.compressed_bytes)
             check.inflated(inflate, piece)
             check.end(inflate)
-            self._emit(piece)
+            self._emit(b"".join((GZIP_HEADER, piece, _trailer(member.crc32, member.size_bytes))))
         else:
-            self._copy_large(member, check)
-        self._emit(_trailer(member.crc32, member.size_bytes))
-        return check.hexdigest(entry, member)
+            self._emit(GZIP_HEADER)
+            if member.is_stored:
+                self._copy_stored(member, check)
+            else:
+                self._copy_large(member, check)
+            self._emit(_trailer(member.crc32, member.size_bytes))
+        check.require_kept(entry)
+        return check.hexdigest()
 
     def _copy_large(self, member: ZipMember, check: _Check) -> None:
         inflate = _inflate()
@@ -201,13 +236,13 @@ class LayerWriter:
         else:
             for member in gzip_members(passing):
                 self._emit(member)
-        if passing.size_bytes != stream.size_bytes:
-            raise BuildError(
-                f"{entry.owner}: {entry.path} has {passing.size_bytes:,} bytes, "
-                f"not the {stream.size_bytes:,} that were announced",
-                hint="it changed or was cut while it was read; run the build again",
-            )
+        passing.require_size(entry, stream)
         return passing.hexdigest()
+
+    def _emit_at(self, member: bytes) -> int:
+        start = self.position
+        self._emit(member)
+        return start
 
     def _emit(self, piece: bytes) -> None:
         self._gathered += piece
@@ -256,6 +291,15 @@ class _Passing:
         self._digest.update(piece)
         return piece
 
+    def require_size(self, entry: File, stream: Streamed) -> None:
+        """Raise BuildError unless there was as much as announced."""
+        if self.size_bytes != stream.size_bytes:
+            raise BuildError(
+                f"{entry.owner}: {entry.path} has {self.size_bytes:,} bytes, "
+                f"not the {stream.size_bytes:,} that were announced",
+                hint="it changed or was cut while it was read; run the build again",
+            )
+
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
 
@@ -263,20 +307,27 @@ class _Passing:
 class _Check:
     """What passes by of one member, for the layer's digest and for its own promises."""
 
-    __slots__ = ("_crc", "_digest", "_fault", "_left", "_tar")
+    __slots__ = ("_crc", "_digest", "_fault", "_left", "_member", "_take", "_tar")
 
-    def __init__(self, tar: _Hash, size_bytes: int) -> None:
+    def __init__(
+        self, tar: _Hash, member: ZipMember, *, with_digest: bool, take: Callable[[bytes], None] | None = None
+    ) -> None:
         self._tar = tar
-        self._digest = hashlib.sha256()
+        self._take = take
+        self._member = member
+        self._digest = hashlib.sha256() if with_digest or member.sha256 is not None else None
         self._crc = 0
-        self._left = size_bytes
+        self._left = member.size_bytes
         self._fault = ""
 
     def update(self, plain: bytes) -> None:
         self._left -= len(plain)
         self._tar.update(plain)
-        self._digest.update(plain)
         self._crc = isal_zlib.crc32(plain, self._crc)
+        if self._digest is not None:
+            self._digest.update(plain)
+        if self._take is not None:
+            self._take(plain)
 
     def inflated(self, inflate: _Inflate, piece: bytes) -> None:
         """Take what a piece inflates to; stops where there is more than was announced."""
@@ -301,15 +352,14 @@ class _Check:
         elif not self._fault and inflate.unused_data:
             self._fault = "bytes follow the end of its compressed ones"
 
-    def hexdigest(self, entry: File, member: ZipMember) -> str:
-        """Return the digest of the content; raises BuildError when it is not what was promised."""
-        promised = member.sha256
-        fault = self._fault
+    def require_kept(self, entry: File) -> None:
+        """Raise BuildError when the content is not what was promised."""
+        fault, member = self._fault, self._member
         if not fault and self._left:
             fault = "its size is not the one in the zip's directory"
         if not fault and self._crc != member.crc32:
             fault = "its CRC-32 is not the one in the zip's directory"
-        if not fault and promised is not None and self._digest.digest() != promised:
+        if not fault and member.sha256 is not None and self._digest and self._digest.digest() != member.sha256:
             fault = "its content is not what RECORD promises"
         if fault:
             raise BuildError(
@@ -317,7 +367,10 @@ class _Check:
                 hint="the file is what the lock names, so it was published like that: ask its publisher, "
                 "or take another version",
             )
-        return self._digest.hexdigest()
+
+    def hexdigest(self) -> str:
+        """Return the content's SHA-256, nothing where it was not asked for."""
+        return self._digest.hexdigest() if self._digest is not None else ""
 
 
 def _inflate() -> _Inflate:

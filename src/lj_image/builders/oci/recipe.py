@@ -11,6 +11,7 @@ from typing import Literal
 
 from lj_image.builders.oci.compose import Ground
 from lj_image.builders.oci.entries import Entry
+from lj_image.builders.oci.estargz import ESTARGZ_MAKER
 from lj_image.builders.oci.layer_writer import LAYOUT_VERSION
 from lj_image.builders.oci.scheme import Scheme
 from lj_image.builders.oci.wheel.wheel import Wheel
@@ -50,7 +51,7 @@ class LayerRecipe:
             "folders": sorted((path, folder.mode, folder.uid, folder.gid) for path, folder in ground.folders.items()),
             "winners": sorted(ground.winners.items()),
             "workdir": self.workdir,
-            "lazy": self.is_lazy,
+            "lazy": ESTARGZ_MAKER if self.is_lazy else False,
             **self._installed(),
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -17,13 +17,16 @@ END: Final = bytes(2 * BLOCK_BYTES)
 _NAME_BYTES: Final = 100
 _LARGEST_OCTAL: Final = 0o77777777777
 _IDS: Final = b"0000000\x000000000\x00"
-_TAIL: Final = b"ustar\x0000" + bytes(32 + 32 + 8 + 8 + 155 + 12)
-"""Magic and version; no names of owner and group, no device, no prefix."""
-FILE_TAIL: Final = b"0" + bytes(_NAME_BYTES) + _TAIL
+_PREFIX_BYTES: Final = 155
+_UNUSED_BYTES: Final = 12
+_MAGIC: Final = b"ustar\x0000" + bytes(32 + 32 + 8 + 8)
+"""Magic and version; no names of owner and group, no device."""
+FILE_TAIL: Final = b"0" + bytes(_NAME_BYTES) + _MAGIC + bytes(_PREFIX_BYTES + _UNUSED_BYTES)
 """How the header of every file with a short name ends, from its type on."""
 _BLANK: Final = b" " * 8
 """The checksum's own field, while the sum is made."""
-_LINK_MODE: Final = 0o777
+LINK_MODE: Final = 0o777
+"""Of every symbolic link: Linux gives them no other."""
 
 
 def header(entry: Entry) -> bytes:
@@ -36,7 +39,7 @@ def header(entry: Entry) -> bytes:
                 return _long(f"{entry.path}/", "", entry.mode, entry.mtime, 0, b"5", (entry.uid, entry.gid))
             return _packed(f"{entry.path}/", "", entry.mode, entry.mtime, 0, b"5")
         case Symlink():
-            return _packed(entry.path, entry.target, _LINK_MODE, entry.mtime, 0, b"2")
+            return _packed(entry.path, entry.target, LINK_MODE, entry.mtime, 0, b"2")
         case HardLink():
             return _packed(entry.path, entry.target, entry.mode, entry.mtime, 0, b"1")
 
@@ -47,16 +50,28 @@ def padding(size_bytes: int) -> bytes:
 
 
 def _packed(path: str, target: str, mode: int, mtime: int, size_bytes: int, kind: bytes) -> bytes:
-    if not (path.isascii() and target.isascii() and len(path) <= _NAME_BYTES and len(target) <= _NAME_BYTES):
+    split = _split(path) if path.isascii() and target.isascii() and len(target) <= _NAME_BYTES else None
+    if split is None or size_bytes > _LARGEST_OCTAL:
         return _long(path, target, mode, mtime, size_bytes, kind)
-    if size_bytes > _LARGEST_OCTAL:
-        return _long(path, target, mode, mtime, size_bytes, kind)
-    name, link = path.encode(), target.encode()
+    prefix, name = split
     start = b"".join((name.ljust(_NAME_BYTES, b"\0"), b"%07o\0" % mode, _IDS, b"%011o\0%011o\0" % (size_bytes, mtime)))
-    end = FILE_TAIL if kind == b"0" else b"".join((kind, link.ljust(_NAME_BYTES, b"\0"), _TAIL))
+    if kind == b"0" and not prefix:
+        end = FILE_TAIL
+    else:
+        link = target.encode().ljust(_NAME_BYTES, b"\0")
+        end = b"".join((kind, link, _MAGIC, prefix.ljust(_PREFIX_BYTES + _UNUSED_BYTES, b"\0")))
     # The lower half of Adler-32 (RFC 1950 §8.2) is one more than the sum of all bytes, which stays below its modulus.
     total = (zlib.adler32(b"".join((start, _BLANK, end))) & 0xFFFF) - 1
     return b"".join((start, b"%06o\0 " % total, end))
+
+
+def _split(path: str) -> tuple[bytes, bytes] | None:
+    """Return prefix and name of a path, None where they do not hold it."""
+    text = path.encode()
+    if len(text) <= _NAME_BYTES:
+        return b"", text
+    at = text.find(b"/", len(text) - _NAME_BYTES - 1)
+    return (text[:at], text[at + 1 :]) if 0 < at <= _PREFIX_BYTES and at < len(text) - 1 else None
 
 
 def _long(

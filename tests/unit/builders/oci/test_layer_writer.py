@@ -12,12 +12,13 @@ import subprocess
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lj_image.builders.oci.chunks import Chunk
 from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Streamed, Symlink, Written, ZipMember
 from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
 from lj_image.errors import BuildError
@@ -184,17 +185,19 @@ def test_a_stream_that_gives_less_than_it_announced_is_refused() -> None:
         written([File("x", 0o644, TIME, Streamed(5, io.BytesIO(b"abc")), "a.tar")])
 
 
-def test_each_payload_is_told_with_the_place_where_it_can_be_read_alone(tmp_path: Path) -> None:
-    told: list[tuple[str, int, str]] = []
+def test_each_payload_is_told_with_the_places_where_it_can_be_read_alone(tmp_path: Path) -> None:
+    told: list[tuple[str, Sequence[Chunk], str]] = []
     target = io.BytesIO()
     entries = [*files(zipped(tmp_path / "a.zip", CONTENTS)), File("opt/tiny", 0o644, TIME, Written(b"x"))]
-    with LayerWriter(target, lambda entry, start, digest: told.append((entry.path, start, digest))) as writer:
+    with LayerWriter(target, lambda entry, chunks, digest: told.append((entry.path, chunks, digest))) as writer:
         for entry in entries:
             writer.add(entry)
         writer.finish()
     contents = {f"opt/{name}": content for name, content in (CONTENTS | {"tiny": b"x"}).items() if content}
     assert [path for path, _, _ in told] == list(contents)
-    for path, start, digest in told:
-        plain = zlib.decompressobj(wbits=31).decompress(target.getvalue()[start:])
+    for path, chunks, digest in told:
+        parts = [zlib.decompressobj(wbits=31).decompress(target.getvalue()[chunk.offset :]) for chunk in chunks]
+        plain = b"".join(parts)
         assert plain == contents[path]
+        assert [chunk.digest for chunk in chunks] == [hashlib.sha256(part).hexdigest() for part in parts]
         assert digest == hashlib.sha256(plain).hexdigest()
