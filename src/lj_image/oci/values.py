@@ -30,14 +30,24 @@ class Value:
     @classmethod
     def parse(cls, content: bytes, document: str) -> Self:
         """Read a JSON object; raises ArtifactError for anything else."""
+        value = cls._loaded(content, document)
+        value.object()
+        return value
+
+    @classmethod
+    def parse_array(cls, content: bytes, document: str) -> Self:
+        """Read a JSON array; raises ArtifactError for anything else."""
+        value = cls._loaded(content, document)
+        if not isinstance(value.found, list):
+            value.fail("an array")
+        return value
+
+    @classmethod
+    def _loaded(cls, content: bytes, document: str) -> Self:
         try:
-            found = json.loads(content)
+            return cls(json.loads(content), document)
         except (ValueError, RecursionError) as error:
             raise ArtifactError(f"{document} is not JSON: {error}") from None
-        value = cls(found, document)
-        if not isinstance(found, dict):
-            value.fail("an object")
-        return value
 
     def fail(self, wanted: str) -> NoReturn:
         """Raise ArtifactError: this value is not what it should be."""

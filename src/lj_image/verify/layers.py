@@ -103,7 +103,7 @@ def scan_image(
                 known[scan.diff_id] = scan
     if lost := [diff_id for diff_id in wanted if diff_id not in known]:
         raise EngineError(
-            f"the engine saved {image_id} without its layer {lost[0]}, or in a compression other than gzip",
+            f"the engine saved {image_id} without its layer {lost[0]}, or in a compression that lj-image does not read",
             hint="pull or build the image again with this engine",
         )
     return tuple(known[diff_id] for diff_id in wanted)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from lj_image.errors import EngineError
 from lj_image.verify.layers import LayerScan, Needles, scan_image, scan_saved
@@ -56,6 +57,11 @@ def chunks(content: bytes, size: int = 1000) -> Iterator[bytes]:
     return (content[at : at + size] for at in range(0, len(content), size))
 
 
+def saved_in_zstd(layers: list[bytes]) -> bytes:
+    """As a containerd store saves what was pulled with layers in zstd."""
+    return saved_by_25([zstandard.compress(layer) for layer in layers])
+
+
 LAYERS = [
     tar_of({"base/file": SECRET}),
     tar_of({"opt/a": b"x" * 5000 + SECRET, "opt/.wh.b": b"", "opt/c": b"harmless"}),
@@ -64,7 +70,7 @@ LAYERS = [
 IDS = [f"sha256:{digest(layer)}" for layer in LAYERS]
 
 
-@pytest.mark.parametrize("saved", [saved_by_20_10, saved_by_25, saved_compressed])
+@pytest.mark.parametrize("saved", [saved_by_20_10, saved_by_25, saved_compressed, saved_in_zstd])
 def test_layers_of_every_form_are_found_by_their_diff_id(saved: object) -> None:
     found = {scan.diff_id: scan for scan in scan_saved(chunks(saved(LAYERS)), frozenset(IDS[1:]), Needles([SECRET]))}
     assert found == {

@@ -64,7 +64,7 @@ def _layers(
                 known[layer.diff_id] = layer
     if lost := [item for item in diff_ids if item not in known]:
         raise EngineError(
-            f"the engine saved {image_id} without its layer {lost[0]}, or in a compression other than gzip",
+            f"the engine saved {image_id} without its layer {lost[0]}, or in a compression that lj-image does not read",
             hint="pull or build the image again with this engine",
         )
     return tuple(known[item] for item in diff_ids)
