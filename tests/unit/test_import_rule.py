@@ -27,6 +27,7 @@ LEVELS = (
 """From the ground up: a room imports from its own level and from those below."""
 
 ALLOWED = {
+    "build": ("builders/source_wheels/",),
     "docker": ("builders/docker/", "verify/", "release/", "cli/"),
     "httpx": ("lock/", "registry/"),
     "requests": ("builders/docker/", "verify/"),
@@ -36,6 +37,9 @@ ALLOWED = {
     "jinja2": ("templating.py",),
     "markdown_it": ("release/notes/",),
     "pydantic": ("documents/", "catalog/schema.py", "config_schema.py", "manifest/json_schema.py"),
+    "deflate": ("builders/oci/",),
+    "isal": ("builders/oci/", "oci/", "verify/", "release/"),
+    "zstandard": ("builders/oci/", "oci/"),
 }
 """Library -> the rooms that may know it."""
 

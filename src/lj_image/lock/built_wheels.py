@@ -1,4 +1,4 @@
-"""Which wheels in the store were built here from sources; `builders/docker/wheels.py` writes these notes.
+"""Which wheels in the store were built here from sources; `builders/source_wheels/notes.py` writes these notes.
 
 <cache>/wheels/<hex>.json   one wheel, and the source, base and environment that it was built from
 """

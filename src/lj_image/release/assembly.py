@@ -142,7 +142,7 @@ def _assembled(plan: Plan, options: AssemblyOptions, shop: Shop) -> Assembly:
 
 
 def _prepare(plan: Plan, options: AssemblyOptions, shop: Shop) -> _Prepared:
-    files = _files(plan, shop)
+    _fetch(plan, shop)
     base = base_of(
         plan.release.base,
         plan.release.platform,
@@ -151,32 +151,35 @@ def _prepare(plan: Plan, options: AssemblyOptions, shop: Shop) -> _Prepared:
         override=options.base,
         say=shop.say,
     )
-    recipes = recipes_of(plan, base, files=files, is_lazy=options.is_lazy)
+    recipes = recipes_of(plan, base, files=_files(plan, base, shop), is_lazy=options.is_lazy)
     return _Prepared(plan, base, recipes, _inputs(plan, base, recipes, options))
 
 
-def _files(plan: Plan, shop: Shop) -> Mapping[str, tuple[str, str, Path]]:
-    """Return name, sha256 and place of each locked file by its sha256; of a source, those of its wheel."""
+def _fetch(plan: Plan, shop: Shop) -> None:
     wanted = plan.locked()
     if shop.store.missing(item.artifact for item in wanted):
         from lj_image.lock.fetch import fetch
 
         fetch(wanted, shop.config, shop.store, shop.progress)
+
+
+def _files(plan: Plan, base: OciBase, shop: Shop) -> Mapping[str, tuple[str, str, Path]]:
+    """Return name, sha256 and place of each locked file by its sha256; of a source, those of its wheel."""
     found = {}
-    for item in wanted:
+    for item in plan.locked():
         artifact = item.artifact
         if artifact.kind == "sdist":
-            artifact = _wheel_of_source(item, plan, shop)  # type: ignore[arg-type]  # archives are no sdists
+            artifact = _wheel_of_source(item, plan, base, shop)  # type: ignore[arg-type]  # archives are no sdists
         found[item.artifact.sha256] = (artifact.file, artifact.sha256, shop.store.path(artifact.sha256))
     return found
 
 
-def _wheel_of_source(item: LockedDistribution, plan: Plan, shop: Shop) -> Artifact:
+def _wheel_of_source(item: LockedDistribution, plan: Plan, base: OciBase, shop: Shop) -> Artifact:
     from lj_image.builders.oci.source_wheels import wheel_of_source
 
     component = plan.release.component(item.component)
     env = dict(component.source.build_env) if component and isinstance(component.source, PipSource) else {}
-    return wheel_of_source(item, plan.release.base, shop.store, shop.config, env=env, say=shop.say)
+    return wheel_of_source(item, base, plan.release.base.facts, shop.store, shop.config, env=env, say=shop.say)
 
 
 def _inputs(plan: Plan, base: OciBase, recipes: Sequence[LayerRecipe], options: AssemblyOptions) -> str:

@@ -6,38 +6,31 @@ works with an engine on another machine too, where a bind mount would not.
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import os
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit, urlunsplit
+from typing import Any, Final
 
 import docker
 from docker.errors import NotFound
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import Version
 
 from lj_image.builders.docker.base import BaseImage
 from lj_image.builders.docker.engine import translated
+from lj_image.builders.source_wheels.notes import SourceBuild, built_once, chain_id
+from lj_image.builders.source_wheels.settings import FIXED, LAST_LINES, ca_bundle, requirement_indexes, with_password
+from lj_image.builders.source_wheels.storing import stored
 from lj_image.config import Config
 from lj_image.errors import BuildError
 from lj_image.lock.lock import Artifact, LockedDistribution
 from lj_image.lock.store import CHUNK_BYTES, ArtifactStore
 
-if TYPE_CHECKING:
-    from lj_image.lock.http import Address
-
 ROOM: Final = "lj-image"
 """The folder below `/tmp` of the container that holds what goes in and what comes out."""
-SOURCE_DATE_EPOCH: Final = "315532800"
-"""1980-01-01, the first moment that a zip can hold: the same source gives the same wheel at any time."""
-_LAST_LINES: Final = 15
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 Say = Callable[[str], None]
 
@@ -56,46 +49,13 @@ def build_wheel(
 
     Built once per source, base and environment. Raises BuildError with the end of pip's output.
     """
-    record = _record_path(store, item.artifact, base, env)
-    if (known := _known(record, store)) is not None:
-        return known
-    store.prepare()
-    with store.writing(record.stem):
-        if (known := _known(record, store)) is not None:
-            return known
+
+    def make() -> Artifact:
         say(f"building a wheel of {item.name} {item.version} from its source, once")
-        wheel = _build(api, base, item, store, config, env)
-        _remember(record, wheel, item, base, env)
-        return wheel
+        return _build(api, base, item, store, config, env)
 
-
-def _record_path(store: ArtifactStore, source: Artifact, base: BaseImage, env: Mapping[str, str]) -> Path:
-    parts = json.dumps([source.sha256, base.image_id, sorted(env.items())])
-    return store.root.parent / "wheels" / f"{hashlib.sha256(parts.encode()).hexdigest()}.json"
-
-
-def _known(record: Path, store: ArtifactStore) -> Artifact | None:
-    try:
-        facts = json.loads(record.read_text())
-        wheel = Artifact(str(facts["file"]), int(facts["size_bytes"]), str(facts["sha256"]), "wheel")
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return wheel if store.has(wheel) else None
-
-
-def _remember(record: Path, wheel: Artifact, item: LockedDistribution, base: BaseImage, env: Mapping[str, str]) -> None:
-    facts = {
-        "file": wheel.file,
-        "size_bytes": wheel.size_bytes,
-        "sha256": wheel.sha256,
-        "source": {"file": item.artifact.file, "sha256": item.artifact.sha256},
-        "base": base.image_id,
-        "env": dict(sorted(env.items())),
-    }
-    record.parent.mkdir(parents=True, exist_ok=True)
-    draft = record.with_suffix(f".{os.getpid()}")
-    draft.write_text(json.dumps(facts, indent=2) + "\n")
-    draft.replace(record)
+    wanted = SourceBuild(item, chain_id(base.diff_ids), env)
+    return built_once(wanted, store, make, where="a container of the base")
 
 
 def _build(
@@ -149,37 +109,20 @@ def _variables(env: Mapping[str, str]) -> dict[str, str]:
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_CONSTRAINT": "",  # an NGC base sets it for installs, and it would bind build requirements too
     }
-    return {"SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, "PYTHONHASHSEED": "0", **proxies, **pip, **env}
+    return {**FIXED, **proxies, **pip, **env}
 
 
 def _settings(config: Config) -> dict[str, bytes | Path]:
     """Return pip's settings as files: indexes with their passwords, and the certificates to trust."""
-    from lj_image.lock.index import index_addresses  # late: the HTTP client is not needed for a wheel that is there
-
-    *extra, default = [_with_password(address) for address in index_addresses("pypi", config)]
+    *extra, default = [with_password(address) for address in requirement_indexes(config)]
     lines = ["[global]", f"index-url = {default}"]
     if extra:
         lines.append(f"extra-index-url = {' '.join(extra)}")
     files: dict[str, bytes | Path] = {}
-    if (bundle := _ca_bundle(config)) is not None:
+    if (bundle := ca_bundle(config)) is not None:
         lines.append(f"cert = /tmp/{ROOM}/ca.pem")
         files["ca.pem"] = bundle
     return {**files, "pip.conf": ("\n".join(lines) + "\n").encode()}
-
-
-def _ca_bundle(config: Config) -> Path | None:
-    named = config.values.build.ca_bundle
-    candidates = (named, os.environ.get("SSL_CERT_FILE"), os.environ.get("REQUESTS_CA_BUNDLE"))
-    paths = (Path(candidate).expanduser() for candidate in candidates if candidate)
-    return next((path for path in paths if path.is_file()), None)
-
-
-def _with_password(address: Address) -> str:
-    if address.username is None:
-        return address.url
-    parts = urlsplit(address.url)
-    user = f"{quote(address.username, safe='')}:{quote(address.password or '', safe='')}"
-    return urlunsplit(parts._replace(netloc=f"{user}@{parts.netloc}"))
 
 
 @contextmanager
@@ -200,7 +143,7 @@ def _archive(files: Mapping[str, bytes | Path]) -> Iterator[Any]:
 
 def _taken_out(api: docker.APIClient, container: str, item: LockedDistribution, store: ArtifactStore) -> Artifact:
     chunks, _ = api.get_archive(container, f"/tmp/{ROOM}/out")
-    with tempfile.TemporaryFile() as spool:
+    with tempfile.TemporaryFile() as spool, tempfile.TemporaryDirectory(prefix="lj-image-wheel-") as folder:
         for chunk in chunks:
             spool.write(chunk)
         spool.seek(0)
@@ -208,22 +151,14 @@ def _taken_out(api: docker.APIClient, container: str, item: LockedDistribution, 
             wheels = [member for member in tar.getmembers() if member.name.endswith(".whl") and member.isfile()]
             if len(wheels) != 1 or (content := tar.extractfile(wheels[0])) is None:
                 raise BuildError(f"{item.artifact.file} gave {len(wheels)} wheels, not one")
-            file = Path(wheels[0].name).name
-            _check(file, item)
-            return store.add(iter(lambda: content.read(CHUNK_BYTES), b""), file, "wheel")
-
-
-def _check(file: str, item: LockedDistribution) -> None:
-    try:
-        name, version, _, _ = parse_wheel_filename(file)
-    except InvalidWheelFilename as error:
-        raise BuildError(f"{item.artifact.file} gave a wheel with an impossible name: {error}") from None
-    if (canonicalize_name(name), version) != (item.name, Version(item.version)):
-        raise BuildError(f"{item.artifact.file} gave {file}, not {item.name} {item.version}")
+            wheel = Path(folder, Path(wheels[0].name).name)
+            with wheel.open("wb") as target:
+                shutil.copyfileobj(content, target, CHUNK_BYTES)
+        return stored(wheel, item, store)
 
 
 def _failed(api: docker.APIClient, container: str, item: LockedDistribution, code: int) -> BuildError:
-    output = api.logs(container, stdout=True, stderr=True, tail=_LAST_LINES).decode(errors="replace").rstrip()
+    output = api.logs(container, stdout=True, stderr=True, tail=LAST_LINES).decode(errors="replace").rstrip()
     return BuildError(
         f"{item.name} {item.version} cannot be built from its source (pip wheel ended with {code})",
         hint=f"the end of its output:\n{output}\n"
