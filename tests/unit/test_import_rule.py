@@ -37,7 +37,7 @@ ALLOWED = {
     "jinja2": ("templating.py",),
     "markdown_it": ("release/notes/",),
     "pydantic": ("documents/", "catalog/schema.py", "config_schema.py", "manifest/json_schema.py"),
-    "deflate": ("builders/oci/",),
+    "deflate": ("builders/oci/", "builders/source_wheels/"),
     "isal": ("builders/oci/", "oci/", "verify/", "release/"),
     "zstandard": ("builders/oci/", "oci/"),
 }
