@@ -57,7 +57,7 @@ def config(index: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def base(engine: docker.APIClient, base_image: str) -> BaseImage:
     found = engine.inspect_image(base_image)
-    return BaseImage(base_image, found["Id"], found["Id"], int(found["Size"]))
+    return BaseImage(base_image, found["Id"], found["Id"], int(found["Size"]), tuple(found["RootFS"]["Layers"]))
 
 
 @pytest.fixture

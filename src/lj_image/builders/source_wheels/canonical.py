@@ -41,6 +41,7 @@ _UTF8: Final = 1 << 11  # §4.4.4, bit 11
 _DATE: Final = 1 << 5 | 1  # §4.4.6: 1980-01-01; its midnight is 0
 _METHOD: Final = {False: 0, True: 8}
 _REGULAR: Final = 0o100000
+_MOST_FILES: Final = 0xFFFF - 1
 _MOST_BYTES: Final = 0xFFFFFFFF - 1
 
 
@@ -90,7 +91,7 @@ class _Zip:
 
     def _begin(self, name: str, mode: int, is_deflated: bool, crc32: int, packed_bytes: int, size_bytes: int) -> None:
         member = _Member(name.encode(), mode, is_deflated, crc32, packed_bytes, size_bytes, self.target.tell())
-        if member.at + packed_bytes > _MOST_BYTES or size_bytes > _MOST_BYTES:
+        if max(member.at + packed_bytes, size_bytes) > _MOST_BYTES or len(self.members) == _MOST_FILES:
             raise BuildError(f"{name}: the wheel is too large to be written anew", hint="build with: --builder docker")
         self.members.append(member)
         self.target.write(member.local())
@@ -121,13 +122,13 @@ def _write(source: zipfile.ZipFile, written: _Zip, wheel: str) -> None:
     files = {item.filename: item for item in source.infolist() if not item.is_dir()}
     folder = _dist_info(files, wheel)
     record, metadata = f"{folder}/RECORD", f"{folder}/METADATA"
-    # RECORD holds no digest of its signatures (binary distribution format, "Signed wheel files").
-    unhashed = {f"{record}.jws", f"{record}.p7s"}
+    # Binary distribution format, "Signed wheel files": RECORD does not name its signatures.
+    unnamed = {f"{record}.jws", f"{record}.p7s"}
     rows = []
     for name in sorted(files.keys() - {record}, key=lambda name: (".dist-info/" in name, name)):
         is_metadata = name == metadata
         digest, size_bytes = _copy(source, files[name], written, with_sorted_requirements if is_metadata else None)
-        rows.append((name, "", "") if name in unhashed else (name, digest, str(size_bytes)))
+        rows += [] if name in unnamed else [(name, digest, str(size_bytes))]
     written.add(record, 0o644, _text([*rows, (record, "", "")]))
     written.finish()
 

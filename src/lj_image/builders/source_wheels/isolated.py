@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
+from warnings import catch_warnings
 
 from lj_image.builders.source_wheels.settings import FIXED, LAST_LINES, ca_bundle, requirement_indexes
 from lj_image.config import Config
@@ -50,11 +51,12 @@ def build_isolated(source: Path, item: LockedDistribution, where: Isolation) -> 
     interpreter = _environment(item, where)
     hooks = _Hooks(where, interpreter)
     try:
-        builder = ProjectBuilder(project, str(interpreter), hooks)
-        is_legacy = not (project / "pyproject.toml").exists()
-        _install(builder.build_system_requires, item, where, is_legacy=is_legacy)
-        _install(builder.get_requires_for_build("wheel"), item, where, is_legacy=is_legacy)
-        return Path(builder.build("wheel", where.room / "out"))
+        with catch_warnings(action="ignore"):  # what a backend has to say to the source's author
+            builder = ProjectBuilder(project, str(interpreter), hooks)
+            is_legacy = not (project / "pyproject.toml").exists()
+            _install(builder.build_system_requires, item, where, is_legacy=is_legacy)
+            _install(builder.get_requires_for_build("wheel"), item, where, is_legacy=is_legacy)
+            return Path(builder.build("wheel", where.room / "out"))
     except BuildBackendException:
         raise _failed(item, "its build ended with an error", hooks.end()) from None
     except BuildException as error:
