@@ -28,11 +28,15 @@ def command(
     from lj_image.builders.docker import engine
     from lj_image.builders.docker.shell import Mount, Request, run_shell
     from lj_image.builders.docker.terminal import has_terminal
+    from lj_image.release.assembled import identity
     from lj_image.release.proof import built_image
     from lj_image.release.record import Records
 
     places = tuple(Mount.parse(text) for text in mounts)
     resolved = app.release(release, variant)
-    image_id = built_image(Records(app.config.cache_dir, resolved.image).read(resolved.key), resolved.key)
-    wanted = Request(image_id, arguments, resolved.run, places, gpus)
-    return run_shell(engine.connect(), wanted, terminal=has_terminal(), say=app.say)
+    record = Records(app.config.cache_dir, resolved.image).read(resolved.key)
+    image_id = built_image(record, resolved.key)
+    api = engine.connect()
+    _, loaded = identity(record.built if record else None, image_id, resolved, api, app.config, app.say)
+    wanted = Request(loaded, arguments, resolved.run, places, gpus)
+    return run_shell(api, wanted, terminal=has_terminal(), say=app.say)

@@ -68,9 +68,12 @@ def _claimed(app: App, api: docker.APIClient, reference: str) -> tuple[Plan, str
     from lj_image.errors import UsageError
     from lj_image.lock.trial import lock_for
     from lj_image.plan import plan
+    from lj_image.release.assembled import load_named
     from lj_image.release.proof import claim_of
 
     claim = claim_of(api, reference)
+    if claim is None and (loaded := load_named(reference, api, app.config, app.say)) is not None:
+        claim = claim_of(api, loaded)
     if claim is None:
         raise UsageError(f"the engine has no image {reference}", hint="pull it, or name a release")
     release = app.release(f"{claim.image}/{claim.release}", claim.variant, overridden=claim.overridden)

@@ -15,6 +15,7 @@ from lj_image.dockerfile import labels
 from lj_image.errors import ManifestError, UsageError, VerificationError
 from lj_image.lock.lock import LockedArchive
 from lj_image.plan import ArchiveLayer, Plan
+from lj_image.release.assembled import identity
 from lj_image.release.build import Workshop, build_secrets
 from lj_image.release.record import Record, Verified
 from lj_image.verify.report import VerifyReport
@@ -64,11 +65,19 @@ def claim_of(api: docker.APIClient, reference: str) -> ImageClaim | None:
 
 
 def prove(plan: Plan, image_id: str, workshop: Workshop, *, junit: Path | None) -> tuple[VerifyReport, Record]:
-    """Verify an image of a plan and record the outcome; raises VerificationError when it cannot be started."""
+    """Verify an image of a plan and record the outcome; raises VerificationError when it cannot be started.
+
+    `image_id` is the image's own or the engine's; report and record have its own. An assembled image is loaded first.
+    """
     from lj_image.verify.runner import verify
 
-    subject = subject_of(plan, image_id, workshop)
-    report = verify(subject, api=workshop.api, cache_dir=workshop.config.cache_dir, junit=junit, progress=workshop.say)
+    subject = subject_of(plan, image_id, workshop)  # the base comes first: an engine that has it needs only the rest
+    record, api, config = workshop.records.read(plan.key), workshop.api, workshop.config
+    built = record.built if record else None
+    own, loaded = identity(built, image_id, plan.release, api, config, workshop.say)
+    subject = replace(subject, image_id=loaded)
+    report = verify(subject, api=api, cache_dir=config.cache_dir, junit=junit, progress=workshop.say)
+    report = replace(report, image_id=own)
     return report, _recorded(plan, report, workshop)
 
 

@@ -1,0 +1,214 @@
+"""An image in files -> the same image in an engine, sent as `docker load` reads it, and only what the engine lacks.
+
+An engine that keeps layers itself takes a saved image without the layers that it has, as long as each stands on the
+same ones there (moby, image/tarexport/load.go: a chain that is known is not read). One on containerd wants all blobs.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import docker
+
+from lj_image.builders.docker.engine import find_image, translated
+from lj_image.errors import ArtifactError, EngineError
+from lj_image.oci.descriptor import Descriptor
+from lj_image.oci.layout import INDEX_FILE, LAYOUT_FILE, LAYOUT_MARK, REFERENCE
+from lj_image.oci.manifest import Index
+from lj_image.oci.saved import CONTAINERD_NAME, DOCKER_FILE
+from lj_image.oci.source import SourceImage, SourceLayer, with_manifest
+from lj_image.verify.engine import patient
+
+CHUNK_BYTES: Final = 1024 * 1024
+_COMPARED: Final = ("Env", "Labels", "Entrypoint", "Cmd", "WorkingDir", "User")
+"""Of a configuration: what every kind of image store shows as it was given."""
+Say = Callable[[str], None]
+
+
+def load_image(
+    api: docker.APIClient,
+    image: SourceImage,
+    reference: str,
+    *,
+    say: Say,
+    complete: Callable[[], None] = lambda: None,
+) -> str:
+    """Return the id by which the engine names an image, which has the reference there afterwards.
+
+    It is sent unless it is there. `complete` is called when layers that are to be sent are missing, which may lie
+    where the base came from. Raises EngineError for what the engine refuses, ArtifactError for a layer that is nowhere.
+    """
+    if (known := find_loaded(api, image, (reference,))) is not None:
+        return known
+    has = frozenset[int]() if _keeps_blobs(api) else _known_layers(api, image)
+    try:
+        _send(api, image, reference, has, say, complete)
+    except EngineError:
+        if not has:
+            raise
+        _send(api, image, reference, frozenset(), say, complete)  # somebody removed what it stood on
+    if (loaded := find_loaded(api, image, (reference,))) is None:
+        raise EngineError(f"the engine took {reference} but does not show it", hint="look into the engine's log")
+    return loaded
+
+
+def find_loaded(api: docker.APIClient, image: SourceImage, names: Iterable[str]) -> str | None:
+    """Return the engine's id of an image under one of some names or ids, None where it has another one, or none.
+
+    Ids do not tell: an engine on containerd names images by a manifest, which may be one that it has made itself.
+    """
+    for name in names:
+        found = find_image(api, name)
+        if found is not None and _is_same(found, image):
+            return str(found["Id"])
+    return None
+
+
+def _is_same(found: Mapping[str, Any], image: SourceImage) -> bool:
+    if found["Id"] == str(image.image_id):
+        return True
+    config = json.loads(image.config)
+    ours, theirs = config.get("config") or {}, found.get("Config") or {}
+    return bool(
+        found["RootFS"].get("Layers") == config["rootfs"]["diff_ids"]
+        and all((ours.get(key) or None) == (theirs.get(key) or None) for key in _COMPARED)
+    )
+
+
+def _keeps_blobs(api: docker.APIClient) -> bool:
+    """Say whether the engine's image store is containerd's."""
+    with translated():
+        status = dict(api.info().get("DriverStatus") or ())
+    return str(status.get("driver-type", "")).startswith("io.containerd.snapshotter")
+
+
+def _known_layers(api: docker.APIClient, image: SourceImage) -> frozenset[int]:
+    """Return which layers the engine has: as many of the lowest ones as any image of it shares."""
+    ours = [str(layer.diff_id) for layer in image.layers]
+    most = 0
+    with translated("looking for layers that the engine has"):
+        for item in api.images():
+            theirs = _layers_of(api, item["Id"])
+            same = next((at for at, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
+            most = max(most, min(len(ours), len(theirs)) if same is None else same)
+    return frozenset(range(most))
+
+
+def _layers_of(api: docker.APIClient, image_id: str) -> list[str]:
+    found = find_image(api, image_id)  # it may have been removed since it was listed
+    return list(found["RootFS"].get("Layers") or ()) if found else []
+
+
+def _send(
+    api: docker.APIClient,
+    image: SourceImage,
+    reference: str,
+    has: frozenset[int],
+    say: Say,
+    complete: Callable[[], None],
+) -> None:
+    wanted = [layer for at, layer in enumerate(image.layers) if at not in has]
+    _require(wanted, complete)
+    size_mib = sum(layer.size_bytes for layer in wanted) / 1024**2
+    there = f"; it has the other {len(has)}" if has else ""
+    say(f"loading {reference} into the engine: {len(wanted)} layers, {size_mib:,.1f} MiB{there}")
+    stream = saved_chunks(image, reference, has)
+    with translated(f"loading {reference}"), patient(api):
+        messages = api.load_image(stream)  # type: ignore[no-untyped-call]
+        errors = [error for message in messages if (error := _error_in(message))]
+    if errors:
+        raise EngineError(f"the engine refuses {reference}: {'; '.join(dict.fromkeys(errors))}")
+
+
+def _require(layers: Iterable[SourceLayer], complete: Callable[[], None]) -> None:
+    """Raise ArtifactError unless every layer can be opened, if need be after `complete`: before a byte is sent."""
+    try:
+        _open_each(layers)
+    except ArtifactError:
+        complete()
+        _open_each(layers)
+
+
+def _open_each(layers: Iterable[SourceLayer]) -> None:
+    for layer in layers:
+        layer.open().close()
+
+
+def _error_in(message: Mapping[str, Any]) -> str | None:
+    """Return the error that a message of the stream tells: docker-py raises none."""
+    detail = message.get("errorDetail")
+    words = detail.get("message") if isinstance(detail, Mapping) else None
+    return str(words or message["error"]) if words or message.get("error") else None
+
+
+def saved_chunks(image: SourceImage, reference: str, left_out: frozenset[int] = frozenset()) -> Iterator[bytes]:
+    """Yield what `docker save` would write: an OCI layout that has manifest.json as well, for engines before 25.
+
+    Formats: OCI image spec, image-layout.md; Docker image spec v1.2, "Combined Image JSON + Filesystem Changeset".
+    """
+    image = with_manifest(image)
+    assert image.manifest is not None  # as with_manifest promises
+    assert image.descriptor is not None
+    config, blobs = _blob(str(image.image_id)), {}
+    for at, layer in enumerate(image.layers):
+        blobs[_blob_of(layer)] = None if at in left_out else layer
+    saved = [{"Config": config, "RepoTags": [reference], "Layers": [_blob_of(layer) for layer in image.layers]}]
+    yield from _file(LAYOUT_FILE, LAYOUT_MARK)
+    yield from _file(INDEX_FILE, Index((_named(image.descriptor, reference),)).to_bytes())
+    yield from _file(DOCKER_FILE, json.dumps(saved).encode())
+    yield from _file(_blob(str(image.descriptor.digest)), image.manifest)
+    yield from _file(config, image.config)
+    for name, sent in blobs.items():
+        if sent is not None:
+            yield from _layer(name, sent)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _named(descriptor: Descriptor, reference: str) -> Descriptor:
+    names = {CONTAINERD_NAME: full_name(reference), REFERENCE: reference.rpartition(":")[2]}
+    return Descriptor(descriptor.media_type, descriptor.digest, descriptor.size_bytes, names, descriptor.platform)
+
+
+def full_name(reference: str) -> str:
+    """Return a reference with its host, as containerd writes it (distribution/reference, "familiar names").
+
+    >>> full_name("image:1"), full_name("team/image:1"), full_name("localhost:5000/image:1")
+    ('docker.io/library/image:1', 'docker.io/team/image:1', 'localhost:5000/image:1')
+    """
+    first, slash, _ = reference.partition("/")
+    if slash and (first == "localhost" or "." in first or ":" in first):
+        return reference
+    return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/sha256/{digest.removeprefix('sha256:')}"
+
+
+def _blob_of(layer: SourceLayer) -> str:
+    return _blob(str(layer.descriptor.digest if layer.descriptor else layer.diff_id))
+
+
+def _layer(name: str, layer: SourceLayer) -> Iterator[bytes]:
+    yield _header(name, layer.size_bytes)
+    sent = 0
+    with layer.open() as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            sent += len(chunk)
+            yield chunk
+    if sent != layer.size_bytes:
+        raise ArtifactError(f"the layer {layer.diff_id} has {sent} bytes instead of {layer.size_bytes}")
+    yield bytes(-sent % tarfile.BLOCKSIZE)
+
+
+def _file(name: str, content: bytes) -> Iterator[bytes]:
+    yield _header(name, len(content)) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+
+
+def _header(name: str, size_bytes: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size_bytes, 0o644
+    return member.tobuf(tarfile.USTAR_FORMAT if size_bytes < 8 * 1024**3 else tarfile.GNU_FORMAT)

@@ -1,0 +1,136 @@
+"""An image that was assembled without an engine: where it lies, and how an engine gets it when one is needed.
+
+Its own id is the digest of its configuration, by which records name it. An engine may name it otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lj_image.builders.docker.engine import find_image
+from lj_image.builders.docker.loading import find_loaded, load_image
+from lj_image.builders.oci.layer_cache import LayerCache
+from lj_image.catalog.release import Release
+from lj_image.config import Config
+from lj_image.errors import ArtifactError, UsageError
+from lj_image.oci.descriptor import descriptor_of
+from lj_image.oci.digest import Digest
+from lj_image.oci.media_types import MediaType
+from lj_image.oci.saved import open_image
+from lj_image.oci.source import SourceImage, image_in
+from lj_image.release.record import Built
+
+if TYPE_CHECKING:
+    import docker
+
+    from lj_image.builders.docker.push_progress import PushProgress
+    from lj_image.release.publish import Sender
+
+BUILDER: Final = "oci"
+"""What a record says of such an image."""
+Say = Callable[[str], None]
+
+
+def assembled_image(built: Built, config: Config) -> SourceImage:
+    """Return the image of a record as it lies in the cache; raises ArtifactError when it is not there any more."""
+    blobs = LayerCache(config.cache_dir).blobs
+    digest = Digest.parse(built.manifest or "")
+    if not blobs.has(digest):
+        raise ArtifactError(f"the image {built.tag} is not in the cache any more", hint="build it again")
+    return image_in(blobs, descriptor_of(blobs.read(digest), MediaType.OCI_MANIFEST), built.tag)
+
+
+def engine_id(built: Built, release: Release, api: docker.APIClient, config: Config, say: Say) -> str:
+    """Return the id of a record's image in an engine; one that was assembled is loaded unless it is there.
+
+    Raises EngineError, and ArtifactError when neither the engine nor the cache has it.
+    """
+    if built.builder != BUILDER:
+        return built.image_id
+    cache = LayerCache(config.cache_dir)
+    try:
+        image = assembled_image(built, config)
+    except ArtifactError:
+        if find_image(api, built.image_id) is None:
+            raise
+        return built.image_id
+
+    def complete() -> None:
+        from lj_image.builders.oci.base import base_of
+
+        base = base_of(release.base, release.platform, config=config, blobs=cache.blobs, say=say)
+        for layer in base.layers:
+            layer.copy(cache.blobs)
+
+    names = (built.image_id, str(built.manifest), built.tag)
+    if (there := find_loaded(api, image, names)) is not None:
+        return there
+    with cache.in_use():
+        return load_image(api, image, built.tag, say=say, complete=complete)
+
+
+def identity(
+    built: Built | None, image_id: str, release: Release, api: docker.APIClient, config: Config, say: Say
+) -> tuple[str, str]:
+    """Return an image's own id, as records have it, and the engine's; `image_id` is either of them.
+
+    The two differ for an assembled image where the engine keeps images by their manifests.
+    """
+    if built is None or built.builder != BUILDER:
+        return image_id, image_id
+    if image_id == built.image_id:
+        return image_id, engine_id(built, release, api, config, say)
+    try:
+        found = find_loaded(api, assembled_image(built, config), (image_id,))
+    except ArtifactError:
+        found = None
+    return (built.image_id if found else image_id), image_id
+
+
+def load_named(reference: str, api: docker.APIClient, config: Config, say: Say) -> str | None:
+    """Load the image that a reference names in the cache, and return the engine's id; None where there is none."""
+    image = cached_image(reference, config)
+    return load_image(api, image, reference, say=say) if image else None
+
+
+def cached_image(reference: str, config: Config) -> SourceImage | None:
+    """Return the image that a reference names in the cache, None where it names none."""
+    folder = cached_layout(reference, config)
+    return open_image(folder, reference=reference) if folder else None
+
+
+def cached_layout(reference: str, config: Config) -> Path | None:
+    """Return the layout of the cache where it has an image of this name."""
+    cache = LayerCache(config.cache_dir)
+    if not cache.folder.is_dir():
+        return None
+    try:
+        return cache.folder if reference in cache.layout().references() else None
+    except UsageError:  # other things lie there
+        return None
+
+
+class LoadedSender:
+    """Publishes an assembled image through an engine, which has it under an id of its own."""
+
+    def __init__(self, sender: Sender, built: Built, loaded: str) -> None:
+        self._sender, self._built, self._loaded = sender, built, loaded
+
+    def digests(self, image_id: str) -> Sequence[str] | None:
+        """Return the engine's digests and that of the assembled manifest."""
+        found = self._sender.digests(self._in_engine(image_id))
+        own = (self._built.manifest,) if self._built.manifest and image_id == self._built.image_id else ()
+        return None if found is None else (*found, *own)
+
+    def remote_digest(self, sent_to: str) -> str | None:
+        """Ask through the engine."""
+        return self._sender.remote_digest(sent_to)
+
+    def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
+        """Push through the engine, which compresses layers anew unless it keeps them as they came."""
+        return self._sender.push(self._in_engine(image_id), sent_to, progress)
+
+    def _in_engine(self, image_id: str) -> str:
+        return self._loaded if image_id == self._built.image_id else image_id
