@@ -5,7 +5,7 @@ Its own id is the digest of its configuration, by which records name it. An engi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +24,6 @@ from lj_image.release.record import Built
 
 if TYPE_CHECKING:
     import docker
-
-    from lj_image.builders.docker.push_progress import PushProgress
-    from lj_image.release.publish import Sender
 
 BUILDER: Final = "oci"
 """What a record says of such an image."""
@@ -110,27 +107,3 @@ def cached_layout(reference: str, config: Config) -> Path | None:
         return cache.folder if reference in cache.layout().references() else None
     except UsageError:  # other things lie there
         return None
-
-
-class LoadedSender:
-    """Publishes an assembled image through an engine, which has it under an id of its own."""
-
-    def __init__(self, sender: Sender, built: Built, loaded: str) -> None:
-        self._sender, self._built, self._loaded = sender, built, loaded
-
-    def digests(self, image_id: str) -> Sequence[str] | None:
-        """Return the engine's digests and that of the assembled manifest."""
-        found = self._sender.digests(self._in_engine(image_id))
-        own = (self._built.manifest,) if self._built.manifest and image_id == self._built.image_id else ()
-        return None if found is None else (*found, *own)
-
-    def remote_digest(self, sent_to: str) -> str | None:
-        """Ask through the engine."""
-        return self._sender.remote_digest(sent_to)
-
-    def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
-        """Push through the engine, which compresses layers anew unless it keeps them as they came."""
-        return self._sender.push(self._in_engine(image_id), sent_to, progress)
-
-    def _in_engine(self, image_id: str) -> str:
-        return self._loaded if image_id == self._built.image_id else image_id

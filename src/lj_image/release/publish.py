@@ -32,7 +32,7 @@ RERUN_HINT = "run the same command again: what is published is left alone"
 
 
 class Sender(Protocol):
-    """Carries images to registries; `builders.docker.push.EngineSender` is one."""
+    """Carries images to registries; `builders.docker.push.EngineSender` and `RegistrySender` are two."""
 
     def digests(self, image_id: str) -> Sequence[str] | None:
         """Return the manifest digests known for an image, None when the image is gone."""
@@ -140,7 +140,7 @@ def publish(
     record, built = _publishable(records.read(key), key, planned, verify=verify)
     digests = sender.digests(built.image_id)
     if digests is None:
-        raise PublishError(f"the engine does not have the image {built.image_id} any more", hint=_build(key))
+        raise PublishError(f"{_place(built)} does not have the image {built.image_id} any more", hint=_build(key))
     run = _Run(records, key, record, built, sender, digests, force_tag)
     try:
         asked = [run.asked(target) for target in targets]
@@ -316,6 +316,10 @@ def _unproven(record: Record, built: Built, key: str) -> PublishError:
 
 def _build(key: str) -> str:
     return f"build it: lj-image build (for {key})"
+
+
+def _place(built: Built) -> str:
+    return "the cache" if built.builder == "oci" else "the engine"
 
 
 def _failed(target: Target, error: LjImageError) -> Result:

@@ -7,22 +7,18 @@ same ones there (moby, image/tarexport/load.go: a chain that is known is not rea
 from __future__ import annotations
 
 import json
-import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import docker
 
 from lj_image.builders.docker.engine import find_image, translated
 from lj_image.errors import ArtifactError, EngineError
-from lj_image.oci.descriptor import Descriptor
-from lj_image.oci.layout import INDEX_FILE, LAYOUT_FILE, LAYOUT_MARK, REFERENCE
-from lj_image.oci.manifest import Index
-from lj_image.oci.saved import CONTAINERD_NAME, DOCKER_FILE
-from lj_image.oci.source import SourceImage, SourceLayer, with_manifest
+from lj_image.oci.archive import archive
+from lj_image.oci.reference import Reference
+from lj_image.oci.source import SourceImage, SourceLayer
 from lj_image.verify.engine import patient
 
-CHUNK_BYTES: Final = 1024 * 1024
 _COMPARED: Final = ("Env", "Labels", "Entrypoint", "Cmd", "WorkingDir", "User")
 """Of a configuration: what every kind of image store shows as it was given."""
 Say = Callable[[str], None]
@@ -115,7 +111,7 @@ def _send(
     size_mib = sum(layer.size_bytes for layer in wanted) / 1024**2
     there = f"; it has the other {len(has)}" if has else ""
     say(f"loading {reference} into the engine: {len(wanted)} layers, {size_mib:,.1f} MiB{there}")
-    stream = saved_chunks(image, reference, has)
+    stream = archive(image, (Reference.parse(reference),), left_out=has)
     with translated(f"loading {reference}"), patient(api):
         messages = api.load_image(stream)  # type: ignore[no-untyped-call]
         errors = [error for message in messages if (error := _error_in(message))]
@@ -142,73 +138,3 @@ def _error_in(message: Mapping[str, Any]) -> str | None:
     detail = message.get("errorDetail")
     words = detail.get("message") if isinstance(detail, Mapping) else None
     return str(words or message["error"]) if words or message.get("error") else None
-
-
-def saved_chunks(image: SourceImage, reference: str, left_out: frozenset[int] = frozenset()) -> Iterator[bytes]:
-    """Yield what `docker save` would write: an OCI layout that has manifest.json as well, for engines before 25.
-
-    Formats: OCI image spec, image-layout.md; Docker image spec v1.2, "Combined Image JSON + Filesystem Changeset".
-    """
-    image = with_manifest(image)
-    assert image.manifest is not None  # as with_manifest promises
-    assert image.descriptor is not None
-    config, blobs = _blob(str(image.image_id)), {}
-    for at, layer in enumerate(image.layers):
-        blobs[_blob_of(layer)] = None if at in left_out else layer
-    saved = [{"Config": config, "RepoTags": [reference], "Layers": [_blob_of(layer) for layer in image.layers]}]
-    yield from _file(LAYOUT_FILE, LAYOUT_MARK)
-    yield from _file(INDEX_FILE, Index((_named(image.descriptor, reference),)).to_bytes())
-    yield from _file(DOCKER_FILE, json.dumps(saved).encode())
-    yield from _file(_blob(str(image.descriptor.digest)), image.manifest)
-    yield from _file(config, image.config)
-    for name, sent in blobs.items():
-        if sent is not None:
-            yield from _layer(name, sent)
-    yield bytes(2 * tarfile.BLOCKSIZE)
-
-
-def _named(descriptor: Descriptor, reference: str) -> Descriptor:
-    names = {CONTAINERD_NAME: full_name(reference), REFERENCE: reference.rpartition(":")[2]}
-    return Descriptor(descriptor.media_type, descriptor.digest, descriptor.size_bytes, names, descriptor.platform)
-
-
-def full_name(reference: str) -> str:
-    """Return a reference with its host, as containerd writes it (distribution/reference, "familiar names").
-
-    >>> full_name("image:1"), full_name("team/image:1"), full_name("localhost:5000/image:1")
-    ('docker.io/library/image:1', 'docker.io/team/image:1', 'localhost:5000/image:1')
-    """
-    first, slash, _ = reference.partition("/")
-    if slash and (first == "localhost" or "." in first or ":" in first):
-        return reference
-    return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
-
-
-def _blob(digest: str) -> str:
-    return f"blobs/sha256/{digest.removeprefix('sha256:')}"
-
-
-def _blob_of(layer: SourceLayer) -> str:
-    return _blob(str(layer.descriptor.digest if layer.descriptor else layer.diff_id))
-
-
-def _layer(name: str, layer: SourceLayer) -> Iterator[bytes]:
-    yield _header(name, layer.size_bytes)
-    sent = 0
-    with layer.open() as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            sent += len(chunk)
-            yield chunk
-    if sent != layer.size_bytes:
-        raise ArtifactError(f"the layer {layer.diff_id} has {sent} bytes instead of {layer.size_bytes}")
-    yield bytes(-sent % tarfile.BLOCKSIZE)
-
-
-def _file(name: str, content: bytes) -> Iterator[bytes]:
-    yield _header(name, len(content)) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
-
-
-def _header(name: str, size_bytes: int) -> bytes:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode = size_bytes, 0o644
-    return member.tobuf(tarfile.USTAR_FORMAT if size_bytes < 8 * 1024**3 else tarfile.GNU_FORMAT)

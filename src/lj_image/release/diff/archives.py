@@ -18,12 +18,14 @@ from lj_image.release.diff.layered import SelfDescription, contents_of_layers, s
 from lj_image.release.diff.scan import LayerFiles, LayerMemory, scan_layer
 
 
-def contents_of_archive(path: Path, cache_dir: Path, claims: Claims, *, platform: str | None = None) -> Contents:
-    """Read an archive; `platform` chooses among several images.
+def contents_of_archive(
+    path: Path, cache_dir: Path, claims: Claims, *, platform: str | None = None, reference: str | None = None
+) -> Contents:
+    """Read an archive; `platform` and `reference` choose among several images.
 
     Raises ArtifactError for one that is damaged, UsageError for one that holds no such image or several.
     """
-    image = open_image(path, Platform.parse(platform) if platform else None)
+    image = open_image(path, Platform.parse(platform) if platform else None, reference)
     memory = LayerMemory(cache_dir)
     read = [_read(layer, memory, path) for layer in image.layers]
     compressed = bool(read) and all(layer.compression != "none" for layer in image.layers)
@@ -32,15 +34,17 @@ def contents_of_archive(path: Path, cache_dir: Path, claims: Claims, *, platform
         LayerFact(layer.diff_id, title, lying.size_bytes)
         for layer, lying, title in zip(read, image.layers, titles, strict=True)
     )
-    said = _said(image.settings, str(image.image_id), path, compressed=compressed)
+    said = _said(image.settings, str(image.image_id), path, reference, compressed=compressed)
     return contents_of_layers(said, read, facts, claims)
 
 
-def _said(config: ImageConfig, image_id: str, path: Path, *, compressed: bool) -> SelfDescription:
+def _said(
+    config: ImageConfig, image_id: str, path: Path, reference: str | None, *, compressed: bool
+) -> SelfDescription:
     return SelfDescription(
-        name=f"archive {path}",
-        short=path.name,
-        kind="archive",
+        name=f"image {reference}" if reference else f"archive {path}",
+        short=reference or path.name,
+        kind="image" if reference else "archive",
         image_id=image_id,
         platform=f"{config.os}/{config.architecture}",
         labels=config.labels,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from lj_image.catalog.release import Release
 from lj_image.config import Config
-from lj_image.errors import LjImageError, ManifestError, UsageError
+from lj_image.errors import EngineError, LjImageError, ManifestError, UsageError
 from lj_image.release.diff.compare import Diff, diff
 from lj_image.release.diff.contents import Contents, Kind
 from lj_image.release.diff.releases import contents_of_release
@@ -131,19 +131,30 @@ def release_before(after: str, ground: Ground, wanted: Wanted) -> str:
 
 def _read(item: Named, ground: Ground, wanted: Wanted) -> Contents:
     """Read an image or an archive."""
+    from lj_image.release.diff.archives import contents_of_archive
     from lj_image.release.diff.claims import Claims
 
     claims = Claims(ground.resolve, ground.config.cache_dir)
     if item.kind == "archive":
-        from lj_image.release.diff.archives import contents_of_archive
-
         path = Path(item.name).expanduser()
         if not path.exists():
             raise UsageError(f"no file {item.name}", hint=f"name {_FORMS}")
         return contents_of_archive(path, ground.config.cache_dir, claims, platform=wanted.platform)
+    from lj_image.release.assembled import cached_layout
     from lj_image.release.diff.images import contents_of_image
 
-    found = contents_of_image(ground.connect(), item.name, ground.config.cache_dir, claims, say=ground.say)
+    layout = cached_layout(item.name, ground.config)
+    try:
+        found = contents_of_image(ground.connect(), item.name, ground.config.cache_dir, claims, say=ground.say)
+    except EngineError:
+        if layout is None:
+            raise
+        found = None
+    if found is None and layout is not None:
+        ground.say(f"{item.name}: as it was assembled, from the cache")
+        return contents_of_archive(
+            layout, ground.config.cache_dir, claims, platform=wanted.platform, reference=item.name
+        )
     if found is None:
         raise UsageError(f"the engine has no image {item.name}", hint=f"pull it, or name {_FORMS}")
     return found

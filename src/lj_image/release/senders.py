@@ -1,0 +1,101 @@
+"""Who carries an image of a record to registries: the engine that has it, or we ourselves, straight from the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from lj_image.config import Config
+from lj_image.errors import ArtifactError, PublishError
+from lj_image.oci.source import SourceImage
+from lj_image.release.assembled import BUILDER, assembled_image, engine_id
+from lj_image.release.record import Built
+
+if TYPE_CHECKING:
+    import docker
+
+    from lj_image.builders.docker.push_progress import PushProgress
+    from lj_image.catalog.release import Release
+    from lj_image.release.publish import Sender
+
+
+class Remote(Protocol):
+    """Registries, as far as publishing asks for them."""
+
+    def digest(self, reference: str) -> str | None:
+        """Return the digest of the manifest under a tag, None without such a tag; raises PublishError."""
+
+    def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
+        """Send what the registry lacks, the tag last, and return the manifest's digest; raises PublishError."""
+
+
+class RegistrySender:
+    """Publishes the image of one record; its digest is known before the first byte goes out."""
+
+    def __init__(self, built: Built, config: Config, remote: Remote) -> None:
+        self._built, self._config, self._remote = built, config, remote
+
+    def digests(self, image_id: str) -> tuple[str, ...] | None:
+        """Return the digest of the image's manifest, None when the image is not in the cache."""
+        try:
+            image = self._image(image_id)
+        except ArtifactError:
+            return None
+        return (str(image.descriptor.digest),) if image.descriptor else ()
+
+    def remote_digest(self, sent_to: str) -> str | None:
+        """Return the digest under a tag at a registry, None without such a tag; raises PublishError."""
+        return self._remote.digest(sent_to)
+
+    def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
+        """Push the image under a tag and return its manifest's digest; raises PublishError."""
+        from lj_image.builders.docker.push_progress import NoProgress
+
+        progress = progress or NoProgress()
+        progress.begin(sent_to)
+        try:
+            return self._remote.push(self._image(image_id), sent_to, progress)
+        except ArtifactError as error:
+            raise PublishError(f"the image cannot be read: {error.message}", hint=error.hint) from None
+        finally:
+            progress.end()
+
+    def _image(self, image_id: str) -> SourceImage:
+        if image_id != self._built.image_id:
+            raise ArtifactError(f"the cache has no image {image_id}", hint="build it again")
+        return assembled_image(self._built, self._config)
+
+
+class LoadedSender:
+    """Publishes an assembled image through an engine, which has it under an id of its own."""
+
+    def __init__(self, sender: Sender, built: Built, loaded: str) -> None:
+        self._sender, self._built, self._loaded = sender, built, loaded
+
+    def digests(self, image_id: str) -> Sequence[str] | None:
+        """Return the engine's digests and that of the assembled manifest."""
+        found = self._sender.digests(self._in_engine(image_id))
+        own = (self._built.manifest,) if self._built.manifest and image_id == self._built.image_id else ()
+        return None if found is None else (*found, *own)
+
+    def remote_digest(self, sent_to: str) -> str | None:
+        """Ask through the engine."""
+        return self._sender.remote_digest(sent_to)
+
+    def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
+        """Push through the engine, which compresses layers anew unless it keeps them as they came."""
+        return self._sender.push(self._in_engine(image_id), sent_to, progress)
+
+    def _in_engine(self, image_id: str) -> str:
+        return self._loaded if image_id == self._built.image_id else image_id
+
+
+def engine_sender(
+    built: Built | None, release: Release, api: docker.APIClient, config: Config, say: Callable[[str], None]
+) -> Sender:
+    """Return what publishes through an engine; an assembled image is loaded into it first."""
+    from lj_image.builders.docker.push import EngineSender
+
+    if built is None or built.builder != BUILDER:
+        return EngineSender(api)
+    return LoadedSender(EngineSender(api), built, engine_id(built, release, api, config, say))

@@ -1,0 +1,233 @@
+"""An assembled image where it lies: its own id in records, the engine's in engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lj_image.builders.docker.push_progress import PushProgress
+from lj_image.catalog.release import Release
+from lj_image.config import Config
+from lj_image.errors import ArtifactError, PublishError
+from lj_image.oci.source import SourceImage
+from lj_image.release import proof
+from lj_image.release.assembled import assembled_image, cached_layout, engine_id, identity, load_named
+from lj_image.release.record import Record, Records
+from lj_image.release.senders import LoadedSender, RegistrySender, engine_sender
+from lj_image.verify.report import Check, VerifyReport
+from lj_image.verify.subject import Subject
+from standins.assembled import built_as, tiny_image
+from unit.builders.docker.test_loading import Engine
+
+STRANGE = "sha256:" + "7" * 64
+"""What an engine on containerd calls the image."""
+
+
+@pytest.fixture
+def image(config: Config) -> SourceImage:
+    return tiny_image(config.cache_dir, "one", "two")
+
+
+def on_containerd(image: SourceImage) -> Engine:
+    """Return an engine that has the image under an id of its own."""
+    engine = Engine(containerd=True)
+    settings = image.settings
+    layers = [str(item) for item in settings.diff_ids]
+    found = {"Id": STRANGE, "RootFS": {"Layers": layers}, "Config": {"Cmd": ["/nothing"]}}
+    engine.by_name |= {"tiny:1": found, STRANGE: found}
+    return engine
+
+
+def say(line: str) -> None:
+    """Say nothing."""
+
+
+def test_the_cache_gives_the_image_of_a_record(image: SourceImage, config: Config) -> None:
+    assert assembled_image(built_as(image), config).image_id == image.image_id
+    with pytest.raises(ArtifactError, match="not in the cache any more"):
+        assembled_image(replace(built_as(image), manifest=STRANGE), config)
+
+
+def test_an_engine_gets_the_image_when_it_lacks_it(image: SourceImage, config: Config, release: Release) -> None:
+    engine: Any = Engine()
+    assert engine_id(built_as(image), release, engine, config, say) == str(image.image_id)
+    assert engine_id(built_as(image), release, engine, config, say) == str(image.image_id)
+    assert len(engine.sent) == 1
+
+
+def test_an_image_that_an_engine_built_is_asked_for_by_its_id(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = Engine()
+    built = replace(built_as(image), builder="docker", manifest=None)
+    assert engine_id(built, release, engine, config, say) == built.image_id
+    assert identity(built, STRANGE, release, engine, config, say) == (STRANGE, STRANGE)
+    assert engine.sent == []
+
+
+def test_an_image_that_is_gone_from_the_cache_may_still_be_in_the_engine(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = Engine()
+    built = built_as(image)
+    engine_id(built, release, engine, config, say)
+    lost = replace(built, manifest=STRANGE)
+    assert engine_id(lost, release, engine, config, say) == built.image_id
+    with pytest.raises(ArtifactError, match="not in the cache"):
+        engine_id(lost, release, Engine(), config, say)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("named", ["own", "engine's"])
+def test_own_and_engines_id_are_told_apart_whichever_is_named(
+    named: str, image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = on_containerd(image)
+    built = built_as(image)
+    asked = built.image_id if named == "own" else STRANGE
+    assert identity(built, asked, release, engine, config, say) == (built.image_id, STRANGE)
+    assert engine.sent == []
+
+
+def test_another_image_stays_itself(image: SourceImage, config: Config, release: Release) -> None:
+    engine: Any = on_containerd(image)
+    other = "sha256:" + "8" * 64
+    assert identity(built_as(image), other, release, engine, config, say) == (other, other)
+    assert identity(None, other, release, engine, config, say) == (other, other)
+
+
+def test_a_proof_holds_for_the_built_image_whatever_the_engine_calls_it(
+    image: SourceImage, config: Config, release: Release, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    records = Records(tmp_path, release.image)
+    built = built_as(image)
+    records.update(release.key, lambda _: Record(release.image, release.name, release.variant, built))
+    plan: Any = SimpleNamespace(release=release, key=release.key)
+    workshop: Any = SimpleNamespace(api=on_containerd(image), config=config, records=records, say=say)
+    asked: list[str] = []
+
+    def verify(subject: Subject, **options: object) -> VerifyReport:
+        asked.append(subject.image_id)
+        return VerifyReport(subject.image_id, (Check("component[x]", "x", "passed"),))
+
+    monkeypatch.setattr("lj_image.verify.runner.verify", verify)
+    monkeypatch.setattr(proof, "subject_of", lambda plan, image_id, workshop: Subject(plan=plan, image_id=image_id))
+    report, record = proof.prove(plan, built.image_id, workshop, junit=None)
+    assert asked == [STRANGE]
+    assert report.image_id == built.image_id
+    assert record.proves(built.image_id)
+
+
+def test_a_reference_that_only_the_cache_has_is_loaded(image: SourceImage, config: Config) -> None:
+    engine: Any = Engine()
+    assert load_named("tiny:1", engine, config, say) == str(image.image_id)
+    assert load_named("tiny:2", engine, config, say) is None
+    assert cached_layout("tiny:1", config) == config.cache_dir / "oci"
+
+
+def test_a_cache_without_images_names_none(config: Config) -> None:
+    assert cached_layout("tiny:1", config) is None
+    assert not (config.cache_dir / "oci").exists()
+
+
+class Far:
+    """Registries of a few lines."""
+
+    def __init__(self, *, fails: Exception | None = None) -> None:
+        self.tags: dict[str, str] = {}
+        self.fails = fails
+
+    def digest(self, reference: str) -> str | None:
+        return self.tags.get(reference)
+
+    def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
+        if self.fails:
+            raise self.fails
+        assert image.descriptor is not None
+        self.tags[reference] = str(image.descriptor.digest)
+        return self.tags[reference]
+
+
+class Watching:
+    """Sees when pushes begin and end."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def begin(self, sent_to: str) -> None:
+        self.seen.append(sent_to)
+
+    def layer(self, layer: object) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        self.seen.append("end")
+
+
+def test_an_assembled_image_is_published_from_the_cache(image: SourceImage, config: Config) -> None:
+    built, far, watching = built_as(image), Far(), Watching()
+    sender = RegistrySender(built, config, far)
+    assert sender.digests(built.image_id) == (built.manifest,)
+    assert sender.remote_digest("r.example/tiny:1") is None
+    assert sender.push(built.image_id, "r.example/tiny:1", watching) == built.manifest
+    assert sender.remote_digest("r.example/tiny:1") == built.manifest
+    assert watching.seen == ["r.example/tiny:1", "end"]
+
+
+def test_an_image_that_is_not_in_the_cache_is_not_published(image: SourceImage, config: Config) -> None:
+    sender = RegistrySender(replace(built_as(image), manifest=STRANGE), config, Far())
+    assert sender.digests(str(image.image_id)) is None
+    assert sender.digests("sha256:other") is None
+    with pytest.raises(PublishError, match="cannot be read"):
+        sender.push(str(image.image_id), "r.example/tiny:1")
+
+
+def test_a_push_that_fails_ends_its_progress(image: SourceImage, config: Config) -> None:
+    watching = Watching()
+    sender = RegistrySender(built_as(image), config, Far(fails=PublishError("denied")))
+    with pytest.raises(PublishError, match="denied"):
+        sender.push(str(image.image_id), "r.example/tiny:1", watching)
+    assert watching.seen[-1] == "end"
+
+
+class Near:
+    """An engine's sender that notes which ids it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def digests(self, image_id: str) -> Sequence[str] | None:
+        self.asked.append(image_id)
+        return (image_id,)
+
+    def remote_digest(self, sent_to: str) -> str | None:
+        return f"digest of {sent_to}"
+
+    def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
+        self.asked.append(image_id)
+        return "sha256:pushed"
+
+
+def test_through_an_engine_the_image_goes_under_the_engines_own_id(image: SourceImage) -> None:
+    built, near = built_as(image), Near()
+    sender = LoadedSender(near, built, STRANGE)
+    assert sender.digests(built.image_id) == (STRANGE, built.manifest)
+    assert sender.push(built.image_id, "r.example/tiny:1") == "sha256:pushed"
+    assert sender.remote_digest("x") == "digest of x"
+    assert near.asked == [STRANGE, STRANGE]
+
+
+def test_only_an_assembled_image_is_loaded_to_be_published(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = Engine()
+    built = built_as(image)
+    engine_sender(replace(built, builder="docker"), release, engine, config, say)
+    engine_sender(None, release, engine, config, say)
+    assert engine.sent == []
+    engine_sender(built, release, engine, config, say)
+    assert len(engine.sent) == 1
