@@ -1,0 +1,77 @@
+"""Assembled images and a real engine: loaded once, run, and only what it lacks is sent."""
+
+from __future__ import annotations
+
+import io
+import secrets
+import tarfile
+from pathlib import Path
+
+import docker
+import pytest
+from scratch import Scratch
+
+from lj_image.builders.docker.loading import load_image
+from lj_image.errors import ArtifactError, EngineError
+from lj_image.oci.source import SourceImage
+from standins.assembled import tiny_image
+
+
+@pytest.fixture
+def name(scratch: Scratch) -> str:
+    return f"{scratch.name('assembled')}:{secrets.token_hex(4)}"
+
+
+def files_in(engine: docker.APIClient, image: str, scratch: Scratch) -> set[str]:
+    """Return the paths of an image's files, from a container that never runs."""
+    container = engine.create_container(image, ["/nothing"], labels=scratch.labels)["Id"]
+    try:
+        content = b"".join(engine.export(container))
+    finally:
+        engine.remove_container(container, v=True)
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        return set(tar.getnames())
+
+
+def test_an_image_is_loaded_once_and_holds_its_files(
+    engine: docker.APIClient, scratch: Scratch, name: str, tmp_path: Path
+) -> None:
+    image, said = tiny_image(tmp_path, name, "two", name="x:1", labels=scratch.labels), list[str]()
+    loaded = load_image(engine, image, name, say=said.append)
+    assert load_image(engine, image, name, say=said.append) == loaded
+    assert len(said) == 1
+    assert loaded in (str(image.image_id), str(image.descriptor and image.descriptor.digest))
+    assert {name, "two"} <= files_in(engine, loaded, scratch)
+
+
+def test_a_second_image_brings_only_its_own_layers(
+    engine: docker.APIClient, scratch: Scratch, name: str, tmp_path: Path
+) -> None:
+    first, said = tiny_image(tmp_path, name, "two", name="x:1", labels=scratch.labels), list[str]()
+    load_image(engine, first, name, say=said.append)
+    second = tiny_image(tmp_path, "three", name="x:2", below=first)
+    loaded = load_image(engine, second, f"{name}-second", say=said.append)
+    assert {name, "two", "three"} <= files_in(engine, loaded, scratch)
+    driver = dict(engine.info()["DriverStatus"]).get("driver-type", "")
+    if not driver.startswith("io.containerd"):
+        assert said[1].endswith("1 layers, 0.0 MiB; it has the other 2")
+
+
+def test_a_damaged_layer_is_told_and_nothing_is_loaded(
+    engine: docker.APIClient, scratch: Scratch, name: str, tmp_path: Path
+) -> None:
+    image = tiny_image(tmp_path, name, name="x:1", labels=scratch.labels)
+    damage(image, tmp_path)
+    with pytest.raises((ArtifactError, EngineError)):
+        load_image(engine, image, name, say=print)
+    assert not engine.images(name=name)
+
+
+def damage(image: SourceImage, cache_dir: Path) -> None:
+    """Change a byte of the layer."""
+    descriptor = image.layers[0].descriptor
+    assert descriptor is not None
+    blob = cache_dir / "oci" / "blobs" / "sha256" / descriptor.digest.hex
+    content = blob.read_bytes()
+    blob.chmod(0o644)
+    blob.write_bytes(content[:40] + bytes([content[40] ^ 0xFF]) + content[41:])
