@@ -13,7 +13,6 @@ from lj_image.builders.oci.clashes import require_no_clash
 from lj_image.builders.oci.compose import Ground
 from lj_image.builders.oci.configuration import configured
 from lj_image.builders.oci.crew import assemble_layers
-from lj_image.builders.oci.entries import Folder
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
 from lj_image.builders.oci.recipe import LayerRecipe
 from lj_image.builders.oci.scheme import scheme_of
@@ -129,7 +128,7 @@ def _ground(plan: Plan, base: OciBase, files: Mapping[str, tuple[str, str, Path]
     owners = {item.name: files[item.artifact.sha256][0] for item in plan.installed()}
     return Ground(
         folder_links=base.tree.folder_links,
-        folders={path: Folder(path, mode) for path, mode in base.tree.folder_modes.items()},
+        folders=base.tree.folders,
         winners={path: owners.get(normalised(name), name) for path, name in plan.release.owners},
         epoch=int(epoch) if epoch.isdigit() else None,
     )

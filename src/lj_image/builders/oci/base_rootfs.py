@@ -1,7 +1,8 @@
-"""A root file system's tar becomes the one layer of a base: compressed once, remembered by its diff id."""
+"""A root file system's tar becomes a layer of a base: compressed once, remembered by its diff id."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,74 +13,81 @@ from typing import Final
 from filelock import FileLock
 
 from lj_image.builders.oci.base_layer import BaseLayer
-from lj_image.builders.oci.base_links import BaseTree, TreeMemory, base_tree
+from lj_image.builders.oci.entries import Readable
 from lj_image.builders.oci.fresh_gzip import MAKER, gzip_members
-from lj_image.errors import BuildError, Location
+from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.digest import Digest
 from lj_image.oci.media_types import MediaType
-from lj_image.oci.tars import NotATarError
+from lj_image.oci.source import Stream
 from lj_image.whole import write_whole
 
 _MIB: Final = 1024 * 1024
 
+Say = Callable[[str], None]
 
-def rootfs_layer(
-    rootfs: Path, diff_id: Digest, *, blobs: BlobStore, cache_dir: Path, say: Callable[[str], None]
+
+def compressed_layer(
+    name: str, open_tar: Callable[[], Stream], diff_id: Digest, *, blobs: BlobStore, cache_dir: Path, say: Say
 ) -> BaseLayer:
     """Return the layer that a tar is; its blob is in the store afterwards.
 
-    Compressing takes seconds, so it is done once for a diff id, by whoever comes first. Raises BuildError.
+    Compressing takes seconds, so it is done once for a diff id, by whoever comes first. Raises BuildError where the
+    tar cannot be read, or is another one than its diff id says.
     """
     note = cache_dir / "bases" / f"{diff_id.hex}-{MAKER}.json"
     descriptor = _remembered(note, blobs)
     if descriptor is None:
         note.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(note.with_suffix(".lock")):
-            descriptor = _remembered(note, blobs) or _compressed(rootfs, note, blobs, say)
+            descriptor = _remembered(note, blobs) or _compressed(name, open_tar, diff_id, blobs, say)
+        with suppress(OSError):
+            write_whole(note, json.dumps({"digest": descriptor.digest.hex}))
     return BaseLayer(diff_id, descriptor, partial(_copy, blobs, descriptor.digest))
-
-
-def rootfs_tree(rootfs: Path, diff_id: Digest, cache_dir: Path) -> BaseTree:
-    """Return what is known of the folders in a tar; raises BuildError where it is none."""
-    memory, diff_ids = TreeMemory(cache_dir), (str(diff_id),)
-    found = memory.read(diff_ids)
-    if found is None:
-        try:
-            with rootfs.open("rb") as file:
-                found = base_tree([file])
-        except (OSError, NotATarError) as error:
-            raise BuildError(
-                f"the root file system cannot be read: {error}",
-                hint="delete the file, so that it is made anew",
-                location=Location(str(rootfs)),
-            ) from None
-        memory.write(diff_ids, found)
-    return found
 
 
 def _remembered(note: Path, blobs: BlobStore) -> Descriptor | None:
     """Return what is remembered, as long as the blob is still in the store; a damaged note is as good as none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(note.read_text(encoding="utf-8"))
-        digest = Digest(str(kept["digest"]))
+    with suppress(OSError, ValueError, KeyError, TypeError, ArtifactError):
+        digest = Digest.parse(f"sha256:{json.loads(note.read_text(encoding='utf-8'))['digest']}")
         if blobs.has(digest):
             return Descriptor(MediaType.OCI_LAYER_GZIP, digest, blobs.size_bytes(digest))
     return None
 
 
-def _compressed(rootfs: Path, note: Path, blobs: BlobStore, say: Callable[[str], None]) -> Descriptor:
-    say(f"compressing the base, {rootfs.stat().st_size / _MIB:,.0f} MiB: once only")
+def _compressed(name: str, open_tar: Callable[[], Stream], diff_id: Digest, blobs: BlobStore, say: Say) -> Descriptor:
+    say(f"compressing {name}, once only")
     try:
-        with rootfs.open("rb") as file, blobs.writer() as writer:
-            for member in gzip_members(file):
+        with open_tar() as tar, blobs.writer() as writer:
+            plain = _Hashing(tar)
+            for member in gzip_members(plain):
                 writer.write(member)
+            if plain.digest != diff_id:
+                raise BuildError(
+                    f"{name} is damaged: its layer is {plain.digest}, and should be {diff_id}",
+                    hint="save or copy it again",
+                )
     except OSError as error:
-        raise BuildError(f"the base cannot be compressed: {error}", location=Location(str(rootfs))) from None
-    with suppress(OSError):
-        write_whole(note, json.dumps({"digest": writer.digest.hex}))
+        raise BuildError(f"{name} cannot be compressed: {error}", hint="make room, or name another base") from None
     return Descriptor(MediaType.OCI_LAYER_GZIP, writer.digest, writer.size_bytes)
+
+
+class _Hashing:
+    """Passes reads on and digests what they gave."""
+
+    def __init__(self, reader: Readable) -> None:
+        self._reader = reader
+        self._digest = hashlib.sha256()
+
+    def read(self, size: int, /) -> bytes:
+        block = self._reader.read(size)
+        self._digest.update(block)
+        return block
+
+    @property
+    def digest(self) -> Digest:
+        return Digest(self._digest.hexdigest())
 
 
 def _copy(source: BlobStore, digest: Digest, target: BlobStore) -> None:
