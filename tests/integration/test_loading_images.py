@@ -12,9 +12,15 @@ import pytest
 from scratch import Scratch
 
 from lj_image.builders.docker.loading import load_image
+from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.resolve import resolve
+from lj_image.config import Config, ConfigFile
 from lj_image.errors import ArtifactError, EngineError
 from lj_image.oci.source import SourceImage
-from standins.assembled import tiny_image
+from lj_image.release.senders import engine_sender
+from standins.assembled import built_as, tiny_image
+
+IMAGES = Path(__file__).parents[2] / "images"
 
 
 @pytest.fixture
@@ -75,3 +81,17 @@ def damage(image: SourceImage, cache_dir: Path) -> None:
     content = blob.read_bytes()
     blob.chmod(0o644)
     blob.write_bytes(content[:40] + bytes([content[40] ^ 0xFF]) + content[41:])
+
+
+def test_an_assembled_image_is_published_through_an_engine(
+    engine: docker.APIClient, registry: str, scratch: Scratch, name: str, tmp_path: Path
+) -> None:
+    image = tiny_image(tmp_path, name, name=name, labels=scratch.labels)
+    config, built = Config(None, ConfigFile(), tmp_path), built_as(image, name)
+    release = resolve(Catalog(IMAGES), config, "25.02", variant="serverless", only_configured=False)
+    sender = engine_sender(built, release, engine, config, print)
+    assert sender.digests(built.image_id) == (built.manifest,)
+    place = f"{registry}/{name}"
+    digest = sender.push(built.image_id, place)
+    assert sender.remote_digest(place) == digest
+    assert digest in (sender.digests(built.image_id) or ())

@@ -42,23 +42,26 @@ def command(
     lj-image push 25.02 --public --region all --dry-run
     """
     from lj_image.builders.docker import engine
-    from lj_image.builders.docker.push import EngineSender
     from lj_image.cli.last import last_built
     from lj_image.plan import plan_digest
     from lj_image.release.publish import publish, published_line
     from lj_image.release.record import Records
     from lj_image.release.references import targets
+    from lj_image.release.senders import engine_sender
 
     if release is None:
         release, variant = last_built(app)
     resolved = app.release(release, variant)
     places = targets(resolved, resolved.tag, regions, public, app.config)
+    records = Records(app.config.cache_dir, resolved.image)
+    record = records.read(resolved.key)
+    built = record.built if record else None
     outcome = publish(
         resolved,
         resolved.tag,
-        records=Records(app.config.cache_dir, resolved.image),
+        records=records,
         key=resolved.key,
-        sender=EngineSender(engine.connect()),
+        sender=engine_sender(built, resolved, engine.connect(), app.config, app.say),
         targets=places,
         planned=plan_digest(app.plan(resolved)),
         verify=not no_verify,

@@ -39,6 +39,16 @@ def assembled_image(built: Built, config: Config) -> SourceImage:
     return image_in(blobs, descriptor_of(blobs.read(digest), MediaType.OCI_MANIFEST), built.tag)
 
 
+def loaded_id(built: Built, api: docker.APIClient, config: Config) -> str | None:
+    """Return the id of a record's image in an engine, None where the engine lacks it."""
+    try:
+        image = assembled_image(built, config)
+    except ArtifactError:  # an engine may have it longer than the cache
+        found = find_image(api, built.image_id)
+        return str(found["Id"]) if found else None
+    return find_loaded(api, image, (built.image_id, str(built.manifest), built.tag))
+
+
 def engine_id(built: Built, release: Release, api: docker.APIClient, config: Config, say: Say) -> str:
     """Return the id of a record's image in an engine; one that was assembled is loaded unless it is there.
 
@@ -46,13 +56,9 @@ def engine_id(built: Built, release: Release, api: docker.APIClient, config: Con
     """
     if built.builder != BUILDER:
         return built.image_id
+    if (there := loaded_id(built, api, config)) is not None:
+        return there
     cache = LayerCache(config.cache_dir)
-    try:
-        image = assembled_image(built, config)
-    except ArtifactError:
-        if find_image(api, built.image_id) is None:
-            raise
-        return built.image_id
 
     def complete() -> None:
         from lj_image.builders.oci.base import base_of
@@ -61,11 +67,8 @@ def engine_id(built: Built, release: Release, api: docker.APIClient, config: Con
         for layer in base.layers:
             layer.copy(cache.blobs)
 
-    names = (built.image_id, str(built.manifest), built.tag)
-    if (there := find_loaded(api, image, names)) is not None:
-        return there
     with cache.in_use():
-        return load_image(api, image, built.tag, say=say, complete=complete)
+        return load_image(api, assembled_image(built, config), built.tag, say=say, complete=complete)
 
 
 def identity(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lj_image.config import Config
 from lj_image.errors import ArtifactError, PublishError
 from lj_image.oci.source import SourceImage
-from lj_image.release.assembled import BUILDER, assembled_image, engine_id
+from lj_image.release.assembled import BUILDER, Say, assembled_image, engine_id, loaded_id
 from lj_image.release.record import Built
 
 if TYPE_CHECKING:
@@ -67,16 +67,22 @@ class RegistrySender:
 
 
 class LoadedSender:
-    """Publishes an assembled image through an engine, which has it under an id of its own."""
+    """Publishes an assembled image through an engine, which gets it no sooner than it is to be pushed."""
 
-    def __init__(self, sender: Sender, built: Built, loaded: str) -> None:
-        self._sender, self._built, self._loaded = sender, built, loaded
+    def __init__(
+        self, sender: Sender, built: Built, release: Release, api: docker.APIClient, config: Config, say: Say
+    ) -> None:
+        self._sender, self._built, self._release = sender, built, release
+        self._api, self._config, self._say = api, config, say
 
     def digests(self, image_id: str) -> Sequence[str] | None:
-        """Return the engine's digests and that of the assembled manifest."""
-        found = self._sender.digests(self._in_engine(image_id))
-        own = (self._built.manifest,) if self._built.manifest and image_id == self._built.image_id else ()
-        return None if found is None else (*found, *own)
+        """Return the engine's digests and that of the assembled manifest; None when neither place has the image."""
+        if image_id != self._built.image_id:
+            return self._sender.digests(image_id)
+        loaded = loaded_id(self._built, self._api, self._config)
+        if loaded is None and not self._is_in_cache():
+            return None
+        return (*((loaded and self._sender.digests(loaded)) or ()), str(self._built.manifest))
 
     def remote_digest(self, sent_to: str) -> str | None:
         """Ask through the engine."""
@@ -84,18 +90,22 @@ class LoadedSender:
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         """Push through the engine, which compresses layers anew unless it keeps them as they came."""
-        return self._sender.push(self._in_engine(image_id), sent_to, progress)
+        if image_id == self._built.image_id:
+            image_id = engine_id(self._built, self._release, self._api, self._config, self._say)
+        return self._sender.push(image_id, sent_to, progress)
 
-    def _in_engine(self, image_id: str) -> str:
-        return self._loaded if image_id == self._built.image_id else image_id
+    def _is_in_cache(self) -> bool:
+        try:
+            assembled_image(self._built, self._config)
+        except ArtifactError:
+            return False
+        return True
 
 
-def engine_sender(
-    built: Built | None, release: Release, api: docker.APIClient, config: Config, say: Callable[[str], None]
-) -> Sender:
-    """Return what publishes through an engine; an assembled image is loaded into it first."""
+def engine_sender(built: Built | None, release: Release, api: docker.APIClient, config: Config, say: Say) -> Sender:
+    """Return what publishes the image of a record through an engine."""
     from lj_image.builders.docker.push import EngineSender
 
     if built is None or built.builder != BUILDER:
         return EngineSender(api)
-    return LoadedSender(EngineSender(api), built, engine_id(built, release, api, config, say))
+    return LoadedSender(EngineSender(api), built, release, api, config, say)

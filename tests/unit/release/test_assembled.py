@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lj_image.builders.docker.push import EngineSender
 from lj_image.builders.docker.push_progress import PushProgress
 from lj_image.catalog.release import Release
 from lj_image.config import Config
@@ -212,22 +213,43 @@ class Near:
         return "sha256:pushed"
 
 
-def test_through_an_engine_the_image_goes_under_the_engines_own_id(image: SourceImage) -> None:
+def test_through_an_engine_the_image_goes_under_the_engines_own_id(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = on_containerd(image)
     built, near = built_as(image), Near()
-    sender = LoadedSender(near, built, STRANGE)
+    sender = LoadedSender(near, built, release, engine, config, say)
     assert sender.digests(built.image_id) == (STRANGE, built.manifest)
     assert sender.push(built.image_id, "r.example/tiny:1") == "sha256:pushed"
     assert sender.remote_digest("x") == "digest of x"
     assert near.asked == [STRANGE, STRANGE]
+    assert sender.digests("sha256:other") == ("sha256:other",)
 
 
-def test_only_an_assembled_image_is_loaded_to_be_published(
+def test_nothing_is_loaded_into_an_engine_before_it_is_to_be_pushed(
     image: SourceImage, config: Config, release: Release
 ) -> None:
     engine: Any = Engine()
     built = built_as(image)
-    engine_sender(replace(built, builder="docker"), release, engine, config, say)
-    engine_sender(None, release, engine, config, say)
+    sender = LoadedSender(Near(), built, release, engine, config, say)
+    assert sender.digests(built.image_id) == (built.manifest,)
     assert engine.sent == []
-    engine_sender(built, release, engine, config, say)
+    sender.push(built.image_id, "r.example/tiny:1")
     assert len(engine.sent) == 1
+
+
+def test_an_image_that_neither_engine_nor_cache_has_is_not_published(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = Engine()
+    lost = replace(built_as(image), manifest=STRANGE)
+    assert LoadedSender(Near(), lost, release, engine, config, say).digests(lost.image_id) is None
+
+
+def test_an_image_that_an_engine_built_is_published_by_it_alone(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = Engine()
+    for built in (None, replace(built_as(image), builder="docker")):
+        assert isinstance(engine_sender(built, release, engine, config, say), EngineSender)
+    assert isinstance(engine_sender(built_as(image), release, engine, config, say), LoadedSender)
