@@ -17,6 +17,7 @@ from typing import BinaryIO, Final
 
 from lj_image.errors import ArtifactError, Location
 from lj_image.oci.digest import Digest, HashingWriter
+from lj_image.oci.streams import BLOCK_BYTES, Readable
 
 BLOB_MODE: Final = 0o444
 """Nobody writes into a blob: it would be another one."""
@@ -69,6 +70,19 @@ class BlobStore:
             with self.writer() as writer:
                 writer.write(content)
         return digest
+
+    def receive(self, content: Readable, digest: Digest, size_bytes: int) -> None:
+        """Write a blob whose digest is known; raises ArtifactError for other bytes, and then nothing appears."""
+        if self.has(digest):
+            return
+        with self.writer() as writer:
+            while block := content.read(BLOCK_BYTES):
+                writer.write(block)
+            if (writer.digest, writer.size_bytes) != (digest, size_bytes):
+                raise ArtifactError(
+                    f"the blob {digest} of {size_bytes} bytes came as {writer.digest} of {writer.size_bytes}",
+                    hint="the place that it comes from is damaged",
+                )
 
     def adopt(self, file: Path, digest: Digest) -> None:
         """Take a finished file over: it moves here. Whoever hands it in has made sure of its digest."""

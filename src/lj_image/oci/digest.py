@@ -78,3 +78,24 @@ class HashingWriter:
     def digest(self) -> Digest:
         """Of all that was written until now."""
         return Digest(self._digest.hexdigest())
+
+
+class HashingReader:
+    """Passes what is read on, and digests and counts it."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self.size_bytes = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes of the stream."""
+        block = self._stream.read(size)
+        self._digest.update(block)
+        self.size_bytes += len(block)
+        return block
+
+    @property
+    def digest(self) -> Digest:
+        """Of all that was read until now."""
+        return Digest(self._digest.hexdigest())

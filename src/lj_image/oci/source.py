@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -46,6 +47,8 @@ class SourceLayer:
     """What the manifest says of it; None where there is no manifest, but a diff id alone."""
     origin: str = ""
     """`host/repository` of the registry that has it; empty elsewhere."""
+    file: Path | None = None
+    """Where it lies in a store of ours, under its digest, so that a hard link is as good as a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,14 @@ class SourceImage:
 def layer_in(blobs: BlobStore, descriptor: Descriptor, diff_id: Digest) -> SourceLayer:
     """Return a layer that lies among blobs, or will."""
     compression = compression_of(descriptor.media_type) or "none"
-    return SourceLayer(diff_id, compression, descriptor.size_bytes, lambda: blobs.open(descriptor.digest), descriptor)
+    return SourceLayer(
+        diff_id,
+        compression,
+        descriptor.size_bytes,
+        lambda: blobs.open(descriptor.digest),
+        descriptor,
+        file=blobs.path(descriptor.digest),
+    )
 
 
 def image_in(blobs: BlobStore, descriptor: Descriptor, name: str) -> SourceImage:
@@ -124,7 +134,7 @@ def _described(layer: SourceLayer) -> SourceLayer:
         with layer.open() as stream:
             digest, _ = digest_of_stream(stream)
     descriptor = Descriptor(layer_type(layer.compression), digest, layer.size_bytes)
-    return SourceLayer(layer.diff_id, layer.compression, layer.size_bytes, layer.open, descriptor, layer.origin)
+    return replace(layer, descriptor=descriptor)
 
 
 def with_manifest(image: SourceImage) -> SourceImage:
