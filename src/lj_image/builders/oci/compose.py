@@ -62,6 +62,9 @@ class Composition:
             return
         if path != entry.path:
             entry = replace(entry, path=path)
+        if isinstance(entry, HardLink):
+            above, _, last = entry.target.rpartition("/")
+            entry = replace(entry, target=f"{self._resolved(above)}/{last}".lstrip("/"))
         if isinstance(entry, Folder):
             yield from self._folder(entry)
         elif not self._is_known(path, entry):

@@ -10,16 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Final, cast
 
-import zstandard
 from isal import igzip
 
 from lj_image.builders.oci.entries import Readable
 from lj_image.errors import LjImageError
-from lj_image.oci.streams import ChunkReader
+from lj_image.oci.streams import MAGIC_BYTES, ChunkReader, compression_of_start, decompressed
 
 _MIB: Final = 1024 * 1024
-_PIECE_BYTES: Final = 1024
-"""Of zstd at once: four bytes of it may become 128 KiB, and all that one piece becomes is in memory."""
 LEAST_LIMIT_BYTES: Final = 1024 * _MIB
 MOST_TIMES: Final = 200
 """Real archives become some 20 times as large at most; gzip can make it 1000 times, and that is an attack."""
@@ -31,7 +28,7 @@ class TooLargeError(Exception):
     """More comes out than anything honest would hold."""
 
 
-FAULTS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, TooLargeError)
+FAULTS: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, TooLargeError)
 """What reading a damaged or truncated stream raises; BadGzipFile is an OSError."""
 
 
@@ -50,6 +47,8 @@ def decompressed_file(path: Path) -> Iterator[Readable]:
         start = file.read(6)
         file.seek(0)
         opener = next((found for magic, found in _OPENERS if start.startswith(magic)), None)
+        if compression_of_start(start[:MAGIC_BYTES]) == "zstd":
+            opener = _zstd
         with file if opener is None else opener(file) as reader:
             yield _Limited(reader, size_limit_bytes(path.stat().st_size))
 
@@ -60,29 +59,15 @@ def _gzip(file: IO[bytes]) -> AbstractContextManager[Readable]:
 
 @contextmanager
 def _zstd(file: IO[bytes]) -> Iterator[Readable]:
-    yield ChunkReader(_zstd_chunks(file))
+    yield ChunkReader(decompressed(file))
 
 
-def _zstd_chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Decompress frame by frame: the library's own reader takes a truncated frame for a whole one."""
-    frame, is_whole = zstandard.ZstdDecompressor().decompressobj(), True
-    while block := file.read(_PIECE_BYTES):
-        while block:
-            yield frame.decompress(block)
-            block, is_whole = frame.unused_data, frame.eof
-            if is_whole:
-                frame = zstandard.ZstdDecompressor().decompressobj()
-    if not is_whole:
-        raise EOFError("it ends too early")
-
-
-# RFC 1952 §2.3.1, the bzip2 format, the .xz file format §2.1.1.1, .lzma as xz(1) recognises it, RFC 8878 §3.1.1.
+# RFC 1952 §2.3.1, the bzip2 format, the .xz file format §2.1.1.1, .lzma as xz(1) recognises it.
 _OPENERS: Final[tuple[tuple[bytes, Callable[[IO[bytes]], AbstractContextManager[Readable]]], ...]] = (
     (b"\x1f\x8b", _gzip),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\0", lzma.LZMAFile),
     (b"\x5d\0\0", lzma.LZMAFile),
-    (b"\x28\xb5\x2f\xfd", _zstd),
 )
 
 

@@ -79,6 +79,8 @@ class _Unpacking:
         self._target = source.path.strip("/")
         self._placed: dict[str, _Placed | str | int] = {}
         """Path below the target -> a file, a link's target, or a folder's mode."""
+        self._folders: set[str] = set()
+        """Those that stand in the archive, and those that paths imply."""
         self._real_folders: dict[str, str] = {}
         self._has_links = False
         self._last = ""
@@ -105,8 +107,8 @@ class _Unpacking:
         path = self._real(member, below)
         if member.is_folder or (member.is_file and member.name.endswith("/")):  # so tars before POSIX have folders
             yield from self._folder(member, path)
-        elif not path:
-            raise self._refusal(member, "the place where it is to be unpacked is a folder")
+        elif posixpath.basename(member.name.rstrip("/")) == ".":
+            raise self._refusal(member, "its name is that of a folder")
         elif member.type == _SYMLINK:
             yield from self._symlink(member, path, member.link)
         elif member.type == _HARD_LINK:
@@ -129,8 +131,8 @@ class _Unpacking:
         below = self._below(member, member.link)
         first = None if below is None else self._real(member, below)
         found = None if first is None else self._placed.get(first)
-        if first == path:
-            return
+        if first == path and isinstance(found, (_Placed, str)):
+            return  # it is that file already
         match found:
             case str():  # link(2) of a symbolic link makes another one
                 yield from self._symlink(member, path, found)
@@ -180,28 +182,33 @@ class _Unpacking:
         return posixpath.join(real, name)
 
     def _followed(self, member: Member, folder: str) -> str:
-        left, hops = deque(folder.split("/")), 0
+        """Follow links on the way to a folder; what they name has to be there, the rest tar would make."""
+        left = deque((part, False) for part in folder.split("/"))
         at: list[str] = []
+        hops = 0
         while left:
-            part = left.popleft()
-            if part == ".." and at:
-                at.pop()
-            elif part == "..":
+            part, is_of_link = left.popleft()
+            if part in ("", "."):
+                continue
+            if part == ".." and not at:
                 raise self._refusal(member, "a link on its way leads out of the place where it is to be unpacked")
-            elif part not in ("", "."):
-                at.append(part)
-                if isinstance(target := self._placed.get("/".join(at)), str):
-                    hops += 1
-                    if hops > _MOST_HOPS or target.startswith("/"):
-                        raise self._refusal(member, f"a link on its way leads to {target!r}")
-                    at.pop()
-                    left.extendleft(reversed(target.split("/")))
+            at = at[:-1] if part == ".." else [*at, part]
+            here = "/".join(at)
+            if isinstance(target := self._placed.get(here), str):
+                hops += 1
+                if hops > _MOST_HOPS or target.startswith("/"):
+                    raise self._refusal(member, f"a link on its way leads to {target!r}")
+                at.pop()
+                left.extendleft((name, True) for name in reversed(target.split("/")))
+            elif is_of_link and here and here not in self._folders:
+                raise self._refusal(member, "a link on its way leads to no folder")
         return "/".join(at)
 
     def _is_new(self, member: Member, path: str, found: _Placed | str | int) -> bool:
         """Remember what is placed; False where the same is there, raises BuildError where another is."""
         if path not in self._placed:
             self._placed[path] = found
+            self._add_folders(path if isinstance(found, int) else path.rpartition("/")[0])
             return True
         before = self._placed[path]
         if before == found or (
@@ -212,6 +219,11 @@ class _Unpacking:
         ):
             return False
         raise self._refusal(member, "stands there twice, and the second is another than the first")
+
+    def _add_folders(self, folder: str) -> None:
+        while folder and folder not in self._folders:
+            self._folders.add(folder)
+            folder = folder.rpartition("/")[0]
 
     def _content_of(self, number: int) -> bytes:
         """Read the archive once more to its how manieth member; few have one twice."""

@@ -96,6 +96,12 @@ def test_links_that_say_the_same_are_one_and_others_clash() -> None:
         composed([Symlink("a", "b", EARLIEST_TIME, "x"), HardLink("a", "b", 0o644, EARLIEST_TIME, "y")])
 
 
+def test_a_hard_link_names_its_file_where_that_is_in_the_image() -> None:
+    link = HardLink("lib/y", "lib/x", 0o644, EARLIEST_TIME, "kit.tar")
+    *_, found = composed([file("lib/x"), link], ground=MERGED)
+    assert found == HardLink("usr/lib/y", "usr/lib/x", 0o644, EARLIEST_TIME, "kit.tar")
+
+
 def test_a_folder_that_is_named_keeps_its_mode_and_one_that_the_base_has_keeps_that() -> None:
     ground = Ground(folders={"root": Folder("root", 0o700)})
     found = composed([Folder("opt/x", 0o750), file("opt/x/y"), file("root/.profile")], ground=ground)

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,10 +21,13 @@ from typing import Any
 
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lj_image import unzip
 from lj_image.builders.oci import decompression
 from lj_image.builders.oci.archives import archive_entries
+from lj_image.builders.oci.compose import Composition, Ground
 from lj_image.builders.oci.entries import EARLIEST_TIME, Entry, File, Folder, HardLink, Streamed, Symlink, ZipMember
 from lj_image.catalog.release import ArchiveSource
 from lj_image.errors import BuildError
@@ -248,7 +252,7 @@ def refusal(folder: Path, content: bytes, strip: int = 0, name: str = "kit.tar")
         ([file("kit/a"), link("kit/a", "b")], 0, "kit/a", "twice"),
         ([link("kit/lib", "real"), folder("kit/lib")], 0, "kit/lib/", "twice"),
         ([folder("kit/d", 0o700), folder("kit/d", 0o755)], 0, "kit/d/", "twice"),
-        ([file("./.")], 0, "./.", "is a folder"),
+        ([file("./.")], 0, "./.", "that of a folder"),
     ],
 )  # fmt: skip
 def test_a_hostile_member_is_named(rows: list[Row], strip: int, member: str, reason: str, tmp_path: Path) -> None:
@@ -387,3 +391,27 @@ def test_a_damaged_member_of_another_method_is_named(tmp_path: Path) -> None:
     content = bytearray(spool.getvalue())
     content[1000] ^= 0xFF
     assert "'kit/one'" in refusal(tmp_path, bytes(content), name="kit.zip")
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", ".", "lib", ".."]), min_size=1, max_size=4).map("/".join)
+ROWS = st.one_of(
+    st.builds(file, PATHS, st.binary(max_size=3), mode=st.sampled_from([0o644, 0o4755, 0])),
+    st.builds(folder, PATHS, st.sampled_from([0o755, 0o700])),
+    st.builds(link, PATHS, PATHS),
+    st.builds(link, PATHS, PATHS, st.just(HARD)),
+)
+
+
+@needs_tar
+@settings(max_examples=int(os.environ.get("FUZZ_EXAMPLES", "40")), deadline=None)
+@given(rows=st.lists(ROWS, min_size=1, max_size=7), strip=st.integers(0, 2))
+def test_whatever_is_not_refused_is_what_tar_leaves(rows: list[Row], strip: int) -> None:
+    content = tar_of(*rows)
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        try:
+            entries = list(Composition(Ground()).entries([unpacked(place, content, strip)]))
+        except BuildError:
+            return
+        found = tree_of([entry for entry in entries if entry.path.startswith("opt/kit/")])
+        assert found == tar_itself(place, content, strip)
