@@ -28,7 +28,7 @@ class BaseImage:
     digest: str
     """Its manifest's digest in the registry that it came from; for a base of ours, its image id."""
     size_bytes: int
-    diff_ids: tuple[str, ...] = ()
+    diff_ids: tuple[str, ...]
     """Of its layers, the lowest first: what is in it, whatever name and id an engine gives it."""
 
 
@@ -62,7 +62,7 @@ def _described(api: docker.APIClient, reference: str) -> BaseImage:
     if found is None:
         raise EngineError(f"the engine took the base {reference} but does not show it")
     digest = _digest_at(reference, found.get("RepoDigests") or ()) or found["Id"]
-    return BaseImage(reference, found["Id"], digest, int(found["Size"]), tuple(found["RootFS"]["Layers"]))
+    return BaseImage(reference, found["Id"], digest, int(found["Size"]), tuple(found["RootFS"].get("Layers") or ()))
 
 
 def _digest_at(reference: str, digests: Iterable[str]) -> str | None:

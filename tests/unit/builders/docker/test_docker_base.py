@@ -27,7 +27,7 @@ class Engine:
         self.digests = digests
 
     def inspect_image(self, reference: str) -> dict[str, Any]:
-        return {"Id": "sha256:id", "Size": 1, "RepoDigests": list(self.digests)}
+        return {"Id": "sha256:id", "Size": 1, "RepoDigests": list(self.digests), "RootFS": {"Layers": ["sha256:1"]}}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,13 @@ class Amd64Engine:
     def inspect_image(self, reference: str) -> dict[str, Any]:
         if self.has is None:
             raise docker.errors.ImageNotFound("no such image")
-        return {"Id": f"sha256:{self.has}", "Size": 1, "Architecture": self.has, "RepoDigests": []}
+        return {
+            "Id": f"sha256:{self.has}",
+            "Size": 1,
+            "Architecture": self.has,
+            "RepoDigests": [],
+            "RootFS": {"Layers": ["sha256:1"]},
+        }
 
     def pull(self, reference: str, *, platform: str | None, **_: object) -> Iterator[dict[str, str]]:
         self.pulled.append(platform)
