@@ -13,9 +13,9 @@ from lj_image.builders.oci.base_rootfs import compressed_layer
 from lj_image.builders.oci.entries import Readable
 from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci.blobs import BlobStore
-from lj_image.oci.digest import Digest
-from lj_image.oci.source import SourceImage, SourceLayer, Stream, with_manifest
-from lj_image.oci.streams import BLOCK_BYTES, ChunkReader, decompressed
+from lj_image.oci.descriptor import Descriptor
+from lj_image.oci.source import SourceImage, SourceLayer, with_manifest
+from lj_image.oci.streams import ChunkReader, decompressed
 from lj_image.oci.tars import NotATarError
 
 Say = Callable[[str], None]
@@ -61,20 +61,21 @@ def _tree(image: SourceImage, cache_dir: Path) -> BaseTree:
 
 def _kept(layer: SourceLayer, name: str) -> BaseLayer:
     assert layer.descriptor is not None, "with_manifest describes every layer"
-    return BaseLayer(layer.diff_id, layer.descriptor, partial(_copy, layer.open, layer.descriptor.digest, name))
+    return BaseLayer(layer.diff_id, layer.descriptor, partial(_copy, layer, layer.descriptor, name))
 
 
-def _copy(open_blob: Callable[[], Stream], digest: Digest, name: str, target: BlobStore) -> None:
+def _copy(layer: SourceLayer, descriptor: Descriptor, name: str, target: BlobStore) -> None:
     """Bring a blob into a store; raises ArtifactError where it is another one than the manifest says."""
-    if target.has(digest):
+    if target.has(descriptor.digest):
         return
-    with open_blob() as blob, target.writer() as writer:
-        while block := blob.read(BLOCK_BYTES):
-            writer.write(block)
-        if writer.digest != digest:
-            raise ArtifactError(
-                f"{name} is damaged: a layer is {writer.digest}, and should be {digest}", hint="save or copy it again"
-            )
+    if layer.file is not None:
+        target.link(layer.file, descriptor.digest)
+        return
+    try:
+        with layer.open() as blob:
+            target.receive(blob, descriptor.digest, descriptor.size_bytes)
+    except ArtifactError as error:
+        raise ArtifactError(f"the base {name}: {error.message}", hint=error.hint, location=error.location) from None
 
 
 def _tars(layers: Iterable[SourceLayer]) -> Iterator[Readable]:

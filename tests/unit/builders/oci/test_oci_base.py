@@ -307,7 +307,7 @@ def test_a_damaged_blob_is_not_copied(found: Found, layout: Layout, tmp_path: Pa
     blob.chmod(0o644)
     blob.write_bytes(gzip.compress(UPPER))
     target = BlobStore(tmp_path / "output")
-    with pytest.raises(ArtifactError, match="is damaged: a layer is"):
+    with pytest.raises(ArtifactError, match=r"the base .*: the blob sha256:\w+ of \d+ bytes came as"):
         layer.copy(target)
     assert list(target.folder.rglob("*")) == []
 
