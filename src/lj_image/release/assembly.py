@@ -32,6 +32,7 @@ from lj_image.lock.store import ArtifactStore
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.digest import Digest
 from lj_image.oci.manifest import Index, Manifest
+from lj_image.oci.source import SourceImage, image_in
 from lj_image.plan import Plan, plan_digest
 from lj_image.release.provenance import revision_and_time
 from lj_image.release.record import Built, Record, Records
@@ -83,6 +84,12 @@ class Assembly:
     def reference(self) -> str:
         """Its name in the layout, and in an engine that loads it."""
         return self.built.tag
+
+    def complete(self, cache: LayerCache) -> SourceImage:
+        """Return the image with all its layers in the cache; those of a base in a registry are copied now."""
+        for layer in self.base.layers:
+            layer.copy(cache.blobs)
+        return image_in(cache.blobs, self.manifest, self.reference)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from lj_image import __version__
 from lj_image.builders.docker import engine
@@ -27,6 +27,7 @@ from lj_image.lock.lock import Artifact
 from lj_image.lock.progress import Progress
 from lj_image.lock.store import ArtifactStore
 from lj_image.plan import AptLayer, Plan, RunLayer, plan_digest
+from lj_image.release.builder_choice import BuilderName
 from lj_image.release.provenance import revision_and_time
 from lj_image.release.record import Built, Record, Records
 from lj_image.templating import Templates
@@ -34,7 +35,6 @@ from lj_image.templating import Templates
 if TYPE_CHECKING:
     import docker
 
-BuilderName = Literal["auto", "docker", "docker-classic"]
 Say = Callable[[str], None]
 
 CA_BUNDLE: Final = "ca_bundle"
