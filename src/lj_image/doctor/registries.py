@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lj_image.builders.docker.credentials import Login, login_for
 from lj_image.catalog.catalog import Catalog
 from lj_image.config import Config
 from lj_image.doctor.finding import Finding, ok, problem, warning
 from lj_image.errors import UsageError
 from lj_image.lock.http import Address
 from lj_image.lock.reach import Reach, reach
+from lj_image.registry.credentials import Login, login_for
 from lj_image.suggest import did_you_mean
 
 CHECK: Final = "registry"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from lj_image.builders.docker.credentials import Login, login_for
 from lj_image.catalog.catalog import Catalog
 from lj_image.cli import run
 from lj_image.config import Config, ConfigFile, EndpointsConfig, Secret, Source
@@ -22,6 +21,7 @@ from lj_image.doctor.settings import settings
 from lj_image.errors import EngineError, LjImageError, PublishError, UsageError
 from lj_image.lock.http import Address
 from lj_image.lock.reach import Reach, reach
+from lj_image.registry.credentials import Login, login_for
 from samples.tiny import RELEASE
 from unit.lock.loopback import Loopback, start
 

@@ -312,13 +312,13 @@ def test_login_from_a_helper_goes_before_auths(docker_config: Path, config: dict
     docker_config.write_text(json.dumps({"auths": {"127.0.0.1:59245": {"auth": LOGIN}}, **config}))
     helper(docker_config.parent, "lj", """echo '{"ServerURL": "x", "Username": "robot", "Secret": "key"}'""")
     found = credentials_for(PLACE)
-    assert (found["Username"], found["Password"]) == ("robot", "key")
+    assert (found["username"], found["password"]) == ("robot", "key")
 
 
 def test_identity_token_from_a_helper(docker_config: Path) -> None:
     docker_config.write_text('{"credsStore": "lj"}')
     helper(docker_config.parent, "lj", """echo '{"ServerURL": "x", "Username": "<token>", "Secret": "idt"}'""")
-    assert credentials_for(PLACE)["IdentityToken"] == "idt"
+    assert credentials_for(PLACE)["identitytoken"] == "idt"
 
 
 def test_a_helper_that_knows_no_login_leaves_auths_or_nothing(docker_config: Path) -> None:
