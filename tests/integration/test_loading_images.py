@@ -17,7 +17,7 @@ from lj_image.catalog.resolve import resolve
 from lj_image.config import Config, ConfigFile
 from lj_image.errors import ArtifactError, EngineError
 from lj_image.oci.source import SourceImage
-from lj_image.release.senders import engine_sender
+from lj_image.release.senders import engine_sender, sender_for
 from standins.assembled import built_as, tiny_image
 
 IMAGES = Path(__file__).parents[2] / "images"
@@ -94,3 +94,37 @@ def test_an_assembled_image_is_published_through_an_engine(
     place = f"{registry}/{name}"
     digest = sender.push(built.image_id, place)
     assert sender.remote_digest(place) == digest
+
+
+def test_an_assembled_image_is_published_without_an_engine(
+    registry: str, scratch: Scratch, name: str, tmp_path: Path
+) -> None:
+    image = tiny_image(tmp_path, name, "two", name=name, labels=scratch.labels)
+    config, built = Config(None, ConfigFile(), tmp_path), built_as(image, name)
+    release = resolve(Catalog(IMAGES), config, "25.02", variant="serverless", only_configured=False)
+    sender = sender_for(built, release, config, print, connect=no_engine)
+    place = f"{registry}/{name}"
+    assert sender.remote_digest(place) is None
+    assert sender.push(built.image_id, place) == built.manifest
+    assert sender.remote_digest(place) == built.manifest
+    assert sender.push(built.image_id, place) == built.manifest
+
+
+def test_what_was_published_without_an_engine_is_pulled_by_one_as_the_same_image(
+    engine: docker.APIClient, registry: str, scratch: Scratch, name: str, tmp_path: Path
+) -> None:
+    image = tiny_image(tmp_path, name, name=name, labels=scratch.labels)
+    config, built = Config(None, ConfigFile(), tmp_path), built_as(image, name)
+    release = resolve(Catalog(IMAGES), config, "25.02", variant="serverless", only_configured=False)
+    place = f"{registry}/{name}"
+    sender_for(built, release, config, print, connect=no_engine).push(built.image_id, place)
+    engine.pull(place)
+    try:
+        assert engine.inspect_image(place)["Id"] in (built.image_id, built.manifest)
+    finally:
+        engine.remove_image(place)
+
+
+def no_engine() -> docker.APIClient:
+    """Refuse to connect."""
+    pytest.fail("an engine was asked for")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Ask every registry, send nothing.")
 @click.option("--no-verify", is_flag=True, help="Publish without proof; the record says so.")
 @click.option("--force-tag", is_flag=True, help="Move a tag that holds another image.")
+@click.option("--via-engine", is_flag=True, help="Load an image assembled without an engine into one, to push it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
@@ -31,6 +32,7 @@ def command(
     dry_run: bool,
     no_verify: bool,
     force_tag: bool,
+    via_engine: bool,
     as_json: bool,
 ) -> int:
     """Publish a verified release under its public name and the names inside regions' VPCs.
@@ -47,7 +49,7 @@ def command(
     from lj_image.release.publish import publish, published_line
     from lj_image.release.record import Records
     from lj_image.release.references import targets
-    from lj_image.release.senders import engine_sender
+    from lj_image.release.senders import sender_for
 
     if release is None:
         release, variant = last_built(app)
@@ -61,7 +63,7 @@ def command(
         resolved.tag,
         records=records,
         key=resolved.key,
-        sender=engine_sender(built, resolved, engine.connect(), app.config, app.say),
+        sender=sender_for(built, resolved, app.config, app.say, connect=engine.connect, via_engine=via_engine),
         targets=places,
         planned=plan_digest(app.plan(resolved)),
         verify=not no_verify,

@@ -58,17 +58,18 @@ def engine_id(built: Built, release: Release, api: docker.APIClient, config: Con
         return built.image_id
     if (there := loaded_id(built, api, config)) is not None:
         return there
-    cache = LayerCache(config.cache_dir)
+    image = assembled_image(built, config)
+    with LayerCache(config.cache_dir).in_use():
+        return load_image(api, image, built.tag, say=say, complete=lambda: bring_base(release, config, say))
 
-    def complete() -> None:
-        from lj_image.builders.oci.base import base_of
 
-        base = base_of(release.base, release.platform, config=config, blobs=cache.blobs, say=say)
-        for layer in base.layers:
-            layer.copy(cache.blobs)
+def bring_base(release: Release, config: Config, say: Say) -> None:
+    """Copy the layers of a release's base into the cache, where they are only when an image is to be whole there."""
+    from lj_image.builders.oci.base import base_of
 
-    with cache.in_use():
-        return load_image(api, assembled_image(built, config), built.tag, say=say, complete=complete)
+    blobs = LayerCache(config.cache_dir).blobs
+    for layer in base_of(release.base, release.platform, config=config, blobs=blobs, say=say).layers:
+        layer.copy(blobs)
 
 
 def identity(

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
 
+from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.config import Config
-from lj_image.errors import ArtifactError, PublishError
+from lj_image.errors import ArtifactError, BuildError, PublishError, UsageError
+from lj_image.oci.digest import Digest
+from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
-from lj_image.release.assembled import BUILDER, Say, assembled_image, engine_id, loaded_id
+from lj_image.release.assembled import BUILDER, Say, assembled_image, bring_base, engine_id, loaded_id
 from lj_image.release.record import Built
 
 if TYPE_CHECKING:
     import docker
 
-    from lj_image.builders.docker.push_progress import PushProgress
+    from lj_image.builders.docker.push_progress import LayerState, PushProgress
     from lj_image.catalog.release import Release
+    from lj_image.registry.push import BlobState
     from lj_image.release.publish import Sender
+
+_SHORT: Final = 12
+"""Hexadecimal digits of a digest that people are shown."""
 
 
 class Remote(Protocol):
@@ -29,11 +37,47 @@ class Remote(Protocol):
         """Send what the registry lacks, the tag last, and return the manifest's digest; raises PublishError."""
 
 
+class Registries:
+    """Registries, each asked directly with the login of the docker config."""
+
+    def digest(self, reference: str) -> str | None:
+        """Return the digest of the manifest under a tag, None without such a tag; raises PublishError."""
+        from lj_image.registry.client import Registry
+
+        wanted = Reference.parse(reference).tagged()
+        with Registry(wanted.host) as registry:
+            held = registry.head(wanted.repository, wanted.wanted)
+        return None if held is None else str(held)
+
+    def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
+        """Send what the registry lacks, the tag last, and return the manifest's digest; raises PublishError."""
+        from lj_image.registry.client import Registry
+        from lj_image.registry.push import push_image
+
+        wanted = Reference.parse(reference).tagged()
+        with Registry(wanted.host) as registry:
+            return str(push_image(registry, wanted, image, _Watcher(progress)))
+
+
+class _Watcher:
+    """Tells a push's progress of blobs."""
+
+    def __init__(self, progress: PushProgress) -> None:
+        self._progress = progress
+
+    def blob(self, digest: Digest, state: BlobState, sent_bytes: int, size_bytes: int) -> None:
+        from lj_image.builders.docker.push_progress import LayerPush
+
+        shown: LayerState = "there" if state == "mounted" else state
+        self._progress.layer(LayerPush(digest.hex[:_SHORT], shown, sent_bytes, size_bytes))
+
+
 class RegistrySender:
     """Publishes the image of one record; its digest is known before the first byte goes out."""
 
-    def __init__(self, built: Built, config: Config, remote: Remote) -> None:
-        self._built, self._config, self._remote = built, config, remote
+    def __init__(self, built: Built, config: Config, remote: Remote, *, complete: Callable[[], None]) -> None:
+        """`complete` brings the base's layers into the cache: called when a registry lacks some, and so does it."""
+        self._built, self._config, self._remote, self._complete = built, config, remote, complete
 
     def digests(self, image_id: str) -> tuple[str, ...] | None:
         """Return the digest of the image's manifest, None when the image is not in the cache."""
@@ -54,16 +98,38 @@ class RegistrySender:
         progress = progress or NoProgress()
         progress.begin(sent_to)
         try:
-            return self._remote.push(self._image(image_id), sent_to, progress)
-        except ArtifactError as error:
+            return self._pushed(self._image(image_id), sent_to, progress)
+        except (ArtifactError, BuildError) as error:
             raise PublishError(f"the image cannot be read: {error.message}", hint=error.hint) from None
         finally:
             progress.end()
 
+    def _pushed(self, image: SourceImage, sent_to: str, progress: PushProgress) -> str:
+        try:
+            return self._remote.push(image, sent_to, progress)
+        except ArtifactError:  # what was sent is there, and is not sent again
+            self._complete()
+            return self._remote.push(image, sent_to, progress)
+
     def _image(self, image_id: str) -> SourceImage:
+        """Return the image; its base's layers may be mounted where the base came from."""
         if image_id != self._built.image_id:
             raise ArtifactError(f"the cache has no image {image_id}", hint="build it again")
-        return assembled_image(self._built, self._config)
+        image, blobs = assembled_image(self._built, self._config), LayerCache(self._config.cache_dir).blobs
+        origin = _origin(self._config.mirrored(self._built.base.partition("@")[0]))
+        layers = (
+            layer if layer.descriptor and blobs.has(layer.descriptor.digest) else replace(layer, origin=origin)
+            for layer in image.layers
+        )
+        return replace(image, layers=tuple(layers))
+
+
+def _origin(base: str) -> str:
+    """Return host and repository of a base; nothing for one that is a file."""
+    try:
+        return Reference.parse(base).name
+    except UsageError:
+        return ""
 
 
 class LoadedSender:
@@ -109,3 +175,18 @@ def engine_sender(built: Built | None, release: Release, api: docker.APIClient, 
     if built is None or built.builder != BUILDER:
         return EngineSender(api)
     return LoadedSender(EngineSender(api), built, release, api, config, say)
+
+
+def sender_for(
+    built: Built | None,
+    release: Release,
+    config: Config,
+    say: Say,
+    *,
+    connect: Callable[[], docker.APIClient],
+    via_engine: bool = False,
+) -> Sender:
+    """Return what publishes the image of a record: an assembled one goes out without an engine unless that is asked."""
+    if built is None or built.builder != BUILDER or via_engine:
+        return engine_sender(built, release, connect(), config, say)
+    return RegistrySender(built, config, Registries(), complete=lambda: bring_base(release, config, say))

@@ -19,7 +19,7 @@ from lj_image.oci.source import SourceImage
 from lj_image.release import proof
 from lj_image.release.assembled import assembled_image, cached_layout, engine_id, identity, load_named
 from lj_image.release.record import Record, Records
-from lj_image.release.senders import LoadedSender, RegistrySender, engine_sender
+from lj_image.release.senders import LoadedSender, RegistrySender, engine_sender, sender_for
 from lj_image.verify.report import Check, VerifyReport
 from lj_image.verify.subject import Subject
 from standins.assembled import built_as, tiny_image
@@ -135,12 +135,18 @@ def test_a_cache_without_images_names_none(config: Config) -> None:
     assert not (config.cache_dir / "oci").exists()
 
 
+def fail() -> None:
+    """Be called for nothing."""
+    pytest.fail("the base was asked for")
+
+
 class Far:
     """Registries of a few lines."""
 
     def __init__(self, *, fails: Exception | None = None) -> None:
         self.tags: dict[str, str] = {}
         self.fails = fails
+        self.origins: list[str] = []
 
     def digest(self, reference: str) -> str | None:
         return self.tags.get(reference)
@@ -148,6 +154,9 @@ class Far:
     def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
         if self.fails:
             raise self.fails
+        self.origins = [layer.origin for layer in image.layers]
+        for layer in image.layers:
+            layer.open().close()
         assert image.descriptor is not None
         self.tags[reference] = str(image.descriptor.digest)
         return self.tags[reference]
@@ -171,7 +180,7 @@ class Watching:
 
 def test_an_assembled_image_is_published_from_the_cache(image: SourceImage, config: Config) -> None:
     built, far, watching = built_as(image), Far(), Watching()
-    sender = RegistrySender(built, config, far)
+    sender = RegistrySender(built, config, far, complete=fail)
     assert sender.digests(built.image_id) == (built.manifest,)
     assert sender.remote_digest("r.example/tiny:1") is None
     assert sender.push(built.image_id, "r.example/tiny:1", watching) == built.manifest
@@ -180,16 +189,47 @@ def test_an_assembled_image_is_published_from_the_cache(image: SourceImage, conf
 
 
 def test_an_image_that_is_not_in_the_cache_is_not_published(image: SourceImage, config: Config) -> None:
-    sender = RegistrySender(replace(built_as(image), manifest=STRANGE), config, Far())
+    sender = RegistrySender(replace(built_as(image), manifest=STRANGE), config, Far(), complete=fail)
     assert sender.digests(str(image.image_id)) is None
     assert sender.digests("sha256:other") is None
     with pytest.raises(PublishError, match="cannot be read"):
         sender.push(str(image.image_id), "r.example/tiny:1")
 
 
+def test_a_layer_of_the_base_that_is_nowhere_else_is_brought_and_the_push_goes_on(
+    image: SourceImage, config: Config
+) -> None:
+    built, far = replace(built_as(image), base="r.example/team/base:1@sha256:0"), Far()
+    descriptor = image.layers[0].descriptor
+    assert descriptor is not None
+    blob = config.cache_dir / "oci" / "blobs" / "sha256" / descriptor.digest.hex
+    content = blob.read_bytes()
+    blob.unlink()
+    sender = RegistrySender(built, config, far, complete=lambda: None)
+    with pytest.raises(PublishError, match="cannot be read"):
+        sender.push(built.image_id, "r.example/tiny:1")
+    assert far.origins == ["r.example/team/base", ""]
+
+    def complete() -> None:
+        blob.write_bytes(content)
+
+    assert RegistrySender(built, config, far, complete=complete).push(built.image_id, "r.example/tiny:1")
+
+
+def test_an_assembled_image_needs_no_engine_to_be_published(
+    image: SourceImage, config: Config, release: Release
+) -> None:
+    engine: Any = Engine()
+    built = built_as(image)
+    assert isinstance(sender_for(built, release, config, say, connect=fail), RegistrySender)  # type: ignore[arg-type]
+    for other, via_engine in ((built, True), (replace(built, builder="docker"), False), (None, False)):
+        sender = sender_for(other, release, config, say, connect=lambda: engine, via_engine=via_engine)
+        assert not isinstance(sender, RegistrySender)
+
+
 def test_a_push_that_fails_ends_its_progress(image: SourceImage, config: Config) -> None:
     watching = Watching()
-    sender = RegistrySender(built_as(image), config, Far(fails=PublishError("denied")))
+    sender = RegistrySender(built_as(image), config, Far(fails=PublishError("denied")), complete=fail)
     with pytest.raises(PublishError, match="denied"):
         sender.push(str(image.image_id), "r.example/tiny:1", watching)
     assert watching.seen[-1] == "end"
