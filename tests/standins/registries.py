@@ -50,8 +50,8 @@ class Registry:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Registry]:
-    """Run a registry whose files lie in a folder."""
+def running(folder: Path, *, htpasswd: str = "") -> Iterator[Registry]:
+    """Run a registry whose files lie in a folder; with a line of htpasswd it wants that login."""
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("docker-registry is not installed: scripts/ensure-registry installs it")
@@ -61,7 +61,9 @@ def running(folder: Path) -> Iterator[Registry]:
         "version: 0.1\nlog: {level: warn}\n"
         f"storage: {{filesystem: {{rootdirectory: {folder}/blobs}}, delete: {{enabled: true}}}}\n"
         f"http: {{addr: '127.0.0.1:{address.partition(':')[2]}'}}\n"
+        + (f"auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}\n" if htpasswd else "")
     )
+    (folder / "htpasswd").write_text(f"{htpasswd}\n")
     registry = Registry(address)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(settings)], stdout=log, stderr=subprocess.STDOUT)
@@ -84,7 +86,9 @@ def _await(registry: Registry) -> None:
     deadline = time.monotonic() + 20
     while True:
         try:
-            registry.get("").raise_for_status()
+            answer = registry.get("")
+            if answer.status_code != 401:  # which a login turns into an answer
+                answer.raise_for_status()
         except requests.RequestException:
             assert time.monotonic() < deadline, "the registry does not start"
             time.sleep(0.05)

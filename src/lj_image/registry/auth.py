@@ -23,7 +23,7 @@ _SHORTEST_LIFE_S: Final = 60
 """Of a token whose answer says nothing: spec/auth/token, "expires_in"."""
 _MARGIN_S: Final = 10
 _CHALLENGE: Final = re.compile(
-    r'(?:^|,)\s*(Bearer|Basic)\b\s*((?:[A-Za-z_]+="(?:[^"\\]|\\.)*"\s*,?\s*)*)', re.IGNORECASE
+    r'(?<![^\s,])(Bearer|Basic)\b\s*((?:[A-Za-z_]+="(?:[^"\\]|\\.)*"\s*,?\s*)*)', re.IGNORECASE
 )
 _PARAMETER: Final = re.compile(r'([A-Za-z_]+)="((?:[^"\\]|\\.)*)"')
 

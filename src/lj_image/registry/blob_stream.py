@@ -11,7 +11,7 @@ import httpx
 from lj_image.errors import ArtifactError
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.digest import HashingReader
-from lj_image.oci.streams import BLOCK_BYTES, ChunkReader
+from lj_image.oci.streams import ChunkReader
 from lj_image.registry.faults import unreachable
 
 Open = Callable[[int], httpx.Response]
@@ -49,7 +49,7 @@ class BlobStream:
         passed = 0
         while True:
             try:
-                for chunk in self._response.iter_raw(BLOCK_BYTES):
+                for chunk in self._response.iter_bytes():  # as they come: what is gathered would be lost
                     passed += len(chunk)
                     yield chunk
             except httpx.TransportError as error:

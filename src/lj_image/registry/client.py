@@ -143,8 +143,7 @@ class Registry:
         response = self._send("GET", path, _pull(repository), what, headers=headers, is_stream=True)
         if response.status_code == (206 if offset else 200):
             return response
-        response.read()
-        response.close()
+        self._read(response)
         raise refused(response, what)
 
     def mount(self, repository: str, digest: Digest, origin: str) -> bool:
@@ -258,7 +257,7 @@ class Registry:
             response = self._following(method, url, scopes, headers or {}, content, is_stream=is_stream)
             if response.status_code != 401:
                 return response
-            response.read()
+            self._read(response)
             self._authorizer.answer(response, scopes, what)
         return self._following(method, url, scopes, headers or {}, content, is_stream=is_stream)
 
@@ -301,6 +300,15 @@ class Registry:
                 response.close()
             self._sleep(wait_s or 0.0)
         raise AssertionError("the last attempt returns or raises")
+
+    def _read(self, response: httpx.Response) -> None:
+        """Read the words of an answer that was opened as a stream."""
+        try:
+            response.read()
+        except httpx.TransportError as error:
+            raise unreachable(error, self.host) from None
+        finally:
+            response.close()
 
     def _location(self, response: httpx.Response) -> str | None:
         """Return where an upload goes on; it may be relative (spec, "Pushing a blob monolithically")."""

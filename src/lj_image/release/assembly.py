@@ -142,6 +142,7 @@ def _assembled(plan: Plan, options: AssemblyOptions, shop: Shop) -> Assembly:
         _stamps(prepared),
         shop.cache,
         workers=options.workers,
+        anew=options.no_cache,
         say=shop.say,
     )
     built = _recorded(prepared, image, time.monotonic() - started, shop.records)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +45,6 @@ class AssembledImage:
     layers: tuple[CachedLayer, ...]
     """Those above the base."""
     base: OciBase
-    seconds: float
 
     @property
     def image_id(self) -> str:
@@ -94,14 +92,14 @@ def assemble(
     cache: LayerCache,
     *,
     workers: int | None = None,
+    anew: bool = False,
     say: Say = lambda line: None,
 ) -> AssembledImage:
-    """Assemble an image into the cache; layers that are there already are taken as they are.
+    """Assemble an image into the cache; layers that are there already are taken as they are, unless `anew`.
 
     Raises BuildError for a file that no layer can hold, and for two that claim one path.
     """
-    started = time.monotonic()
-    layers = _assembled(recipes, cache, workers, say)
+    layers = _assembled(recipes, cache, workers, anew, say)
     require_no_clash(recipes, layers, cache)
     config = configured(base.config, plan, stamps.labels, stamps.created)
     config = config.with_layers(_steps(recipes, layers, stamps.created))
@@ -111,7 +109,7 @@ def assemble(
     )
     cache.blobs.put(config.to_bytes())
     cache.blobs.put(manifest.to_bytes())
-    return AssembledImage(manifest.descriptor(), config, layers, base, time.monotonic() - started)
+    return AssembledImage(manifest.descriptor(), config, layers, base)
 
 
 def layer_descriptor(layer: CachedLayer) -> Descriptor:
@@ -135,9 +133,11 @@ def _ground(plan: Plan, base: OciBase, files: Mapping[str, tuple[str, str, Path]
 
 
 def _assembled(
-    recipes: Sequence[LayerRecipe], cache: LayerCache, workers: int | None, say: Say
+    recipes: Sequence[LayerRecipe], cache: LayerCache, workers: int | None, anew: bool, say: Say
 ) -> tuple[CachedLayer, ...]:
-    found = {number: cache.find(recipe.key(), recipe.ground.epoch) for number, recipe in enumerate(recipes)}
+    found = {
+        number: None if anew else cache.find(recipe.key(), recipe.ground.epoch) for number, recipe in enumerate(recipes)
+    }
     missing = [number for number, layer in found.items() if layer is None]
     sized = [(recipes[number], layer_size_bytes(recipes[number].layer)) for number in missing]
 
@@ -145,7 +145,7 @@ def _assembled(
         size_mib = layer.blob.size_bytes / 1024**2
         say(f"layer {missing[at] + 1}/{len(recipes)} {recipes[missing[at]].title}: {size_mib:,.1f} MiB")
 
-    made = assemble_layers(sized, cache.folder.parent, workers=workers, done=done) if missing else ()
+    made = assemble_layers(sized, cache.folder.parent, workers=workers, done=done, anew=anew) if missing else ()
     found |= dict(zip(missing, made, strict=True))
     return tuple(layer for layer in found.values() if layer is not None)
 

@@ -23,7 +23,7 @@ Done = Callable[[int, CachedLayer], None]
 
 
 def assemble_layers(
-    recipes: Sequence[tuple[LayerRecipe, int]], cache_dir: Path, *, workers: int | None, done: Done
+    recipes: Sequence[tuple[LayerRecipe, int]], cache_dir: Path, *, workers: int | None, done: Done, anew: bool = False
 ) -> tuple[CachedLayer, ...]:
     """Return the layers of recipes, in their order; `done` is told of each as it is finished.
 
@@ -32,11 +32,11 @@ def assemble_layers(
     """
     wanted = min(workers or _processors(), len(recipes))
     if wanted <= 1 or sum(size for _, size in recipes) < _WORTH_A_PROCESS_BYTES:
-        return tuple(_here(recipes, cache_dir, done))
+        return tuple(_here(recipes, cache_dir, done, anew))
     found: dict[int, CachedLayer] = {}
     order = sorted(range(len(recipes)), key=lambda number: (-recipes[number][1], number))
     with ProcessPoolExecutor(wanted, mp_context=_context()) as pool:
-        running = {pool.submit(assemble_layer, recipes[number][0], cache_dir): number for number in order}
+        running = {pool.submit(assemble_layer, recipes[number][0], cache_dir, anew): number for number in order}
         try:
             for number, layer in _finished(running):
                 found[number] = layer
@@ -47,9 +47,9 @@ def assemble_layers(
     return tuple(found[number] for number in range(len(recipes)))
 
 
-def _here(recipes: Sequence[tuple[LayerRecipe, int]], cache_dir: Path, done: Done) -> Iterator[CachedLayer]:
+def _here(recipes: Sequence[tuple[LayerRecipe, int]], cache_dir: Path, done: Done, anew: bool) -> Iterator[CachedLayer]:
     for number, (recipe, _) in enumerate(recipes):
-        layer = assemble_layer(recipe, cache_dir)
+        layer = assemble_layer(recipe, cache_dir, anew)
         done(number, layer)
         yield layer
 

@@ -20,14 +20,14 @@ PARTIAL = ".layer-"
 """How the name of a layer begins while it is written; what a killed build left is removed by `cache gc`."""
 
 
-def assemble_layer(recipe: LayerRecipe, cache_dir: Path) -> CachedLayer:
-    """Return the layer of a recipe, assembled now unless it is in the cache.
+def assemble_layer(recipe: LayerRecipe, cache_dir: Path, anew: bool = False) -> CachedLayer:
+    """Return the layer of a recipe, assembled now unless it is in the cache and `anew` does not ask for it.
 
     Raises BuildError for a file that is not what it promises, or that no layer can hold.
     """
     cache, key, epoch = LayerCache(cache_dir), recipe.key(), recipe.ground.epoch
     with cache.writing(key):
-        if (found := cache.find(key, epoch)) is not None:
+        if not anew and (found := cache.find(key, epoch)) is not None:
             return found
         number, name = tempfile.mkstemp(prefix=PARTIAL, dir=cache.folder)
         partial = Path(name)
