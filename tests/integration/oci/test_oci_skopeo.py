@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,21 +22,12 @@ from samples.images import AMD64, ARM64, LAYERS, gzipped_in_parts, image
 NAME = Reference.parse("localhost:5000/stack:25.02")
 
 
-def skopeo(*words: str) -> str:
-    program = shutil.which("skopeo")
-    if program is None:
-        pytest.skip("skopeo is not installed: apt-get install skopeo")
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture
 def spliced(tmp_path: Path) -> SourceImage:
     return image(tmp_path / "blobs", compress=gzipped_in_parts)
 
 
-def test_skopeo_reads_a_layout(spliced: SourceImage, tmp_path: Path) -> None:
+def test_skopeo_reads_a_layout(spliced: SourceImage, tmp_path: Path, skopeo: Callable[..., str]) -> None:
     copied = copy_into(Layout.create(tmp_path / "layout"), spliced, "25.02")
     found = json.loads(skopeo("inspect", f"oci:{tmp_path}/layout:25.02"))
     assert found["Digest"] == str(copied.digest)
@@ -45,7 +35,7 @@ def test_skopeo_reads_a_layout(spliced: SourceImage, tmp_path: Path) -> None:
     assert (found["Env"], found["Architecture"], found["Created"]) == (["A=b"], "amd64", "2025-02-28T00:00:00Z")
 
 
-def test_a_copy_by_skopeo_is_the_same_image(spliced: SourceImage, tmp_path: Path) -> None:
+def test_a_copy_by_skopeo_is_the_same_image(spliced: SourceImage, tmp_path: Path, skopeo: Callable[..., str]) -> None:
     copy_into(Layout.create(tmp_path / "layout"), spliced, "25.02")
     skopeo("copy", f"oci:{tmp_path}/layout:25.02", f"oci:{tmp_path}/copy:25.02")
     skopeo("copy", f"oci:{tmp_path}/copy:25.02", f"oci-archive:{tmp_path}/copy.tar:25.02")
@@ -55,7 +45,9 @@ def test_a_copy_by_skopeo_is_the_same_image(spliced: SourceImage, tmp_path: Path
         assert (found.manifest, found.config) == (spliced.manifest, spliced.config)
 
 
-def test_one_tar_is_both_kinds_of_archive_for_skopeo(spliced: SourceImage, tmp_path: Path) -> None:
+def test_one_tar_is_both_kinds_of_archive_for_skopeo(
+    spliced: SourceImage, tmp_path: Path, skopeo: Callable[..., str]
+) -> None:
     path = tmp_path / "x.tar"
     path.write_bytes(b"".join(archive(spliced, (NAME,))))
     raw = skopeo("inspect", "--raw", f"oci-archive:{path}:25.02")
@@ -68,14 +60,14 @@ def test_one_tar_is_both_kinds_of_archive_for_skopeo(spliced: SourceImage, tmp_p
     assert again.config == spliced.config
 
 
-def test_skopeo_unpacks_layers_in_zstd_as_we_do(tmp_path: Path) -> None:
+def test_skopeo_unpacks_layers_in_zstd_as_we_do(tmp_path: Path, skopeo: Callable[..., str]) -> None:
     made = image(tmp_path / "blobs", compress=zstandard.compress, media_type=MediaType.OCI_LAYER_ZSTD)
     copy_into(Layout.create(tmp_path / "layout"), made, "z")
     skopeo("copy", "--dest-decompress", f"oci:{tmp_path}/layout:z", f"dir:{tmp_path}/plain")
     assert [(tmp_path / "plain" / layer.diff_id.hex).read_bytes() for layer in made.layers] == list(LAYERS)
 
 
-def test_layers_that_skopeo_made_zstd_are_read(tmp_path: Path) -> None:
+def test_layers_that_skopeo_made_zstd_are_read(tmp_path: Path, skopeo: Callable[..., str]) -> None:
     plain = image(tmp_path / "blobs", compress=bytes, media_type=MediaType.OCI_LAYER)
     copy_into(Layout.create(tmp_path / "layout"), plain, "25.02")
     skopeo("copy", "--dest-compress-format", "zstd", f"oci:{tmp_path}/layout:25.02", f"oci:{tmp_path}/zstd:25.02")
@@ -85,7 +77,7 @@ def test_layers_that_skopeo_made_zstd_are_read(tmp_path: Path) -> None:
     assert [layer.diff_id for layer in found.layers] == [layer.diff_id for layer in plain.layers]
 
 
-def test_skopeo_finds_each_platform_of_an_index(tmp_path: Path) -> None:
+def test_skopeo_finds_each_platform_of_an_index(tmp_path: Path, skopeo: Callable[..., str]) -> None:
     every = [image(tmp_path / "blobs", platform=platform) for platform in (AMD64, ARM64)]
     index = copy_index_into(Layout.create(tmp_path / "layout"), every, "25.02")
     for architecture in ("amd64", "arm64"):
