@@ -7,12 +7,9 @@ import queue
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from lj_image.oci.media_types import Compression
-
-if TYPE_CHECKING:
-    import zstandard
 
 BLOCK_BYTES: Final = 1024 * 1024
 MAGIC_BYTES: Final = 4
@@ -22,7 +19,7 @@ _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE: Final = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
 _PIECE_BYTES: Final = 16 * 1024
-"""A gzip file may have a member per file of a layer, and zlib copies what follows each: it is given little at once."""
+"""A gzip file may have a member per file of a layer, and what follows each is copied: it is given little at once."""
 _ZSTD_PIECE_BYTES: Final = 2 * 1024
 """Three bytes of zstd may stand for 128 KiB: so much of it cannot become more than a hundred MiB at once."""
 _MOST_PARTS: Final = 64
@@ -118,7 +115,7 @@ def decompressed(content: Readable) -> Iterator[bytes]:
     chunks = _with_start(start, content)
     match compression_of_start(start):
         case "gzip":
-            return _inflated(chunks, _gzip_member, _PIECE_BYTES)
+            return _inflated(chunks, _gzip_members(), _PIECE_BYTES)
         case "zstd":
             return _inflated(chunks, _zstd_frames(), _ZSTD_PIECE_BYTES)
         case "none":
@@ -141,35 +138,38 @@ class _Part(Protocol):
     def decompress(self, piece: bytes, /) -> bytes: ...
 
 
-def _gzip_member() -> _Part:
-    return zlib.decompressobj(wbits=31)
+def _gzip_members() -> Callable[[], _Part]:
+    from isal import isal_zlib  # twice as fast as zlib; late, since every command would pay for it
+
+    failure: type[Exception] = isal_zlib.error  # whose type its stubs do not tell
+    return lambda: _Told(isal_zlib.decompressobj(wbits=31), failure)
 
 
 def _zstd_frames() -> Callable[[], _Part]:
-    import zstandard  # late: most images have none, and every command would pay for it
+    import zstandard  # late: most images have none
 
     window = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
-    return lambda: _ZstdFrame(window.decompressobj(), zstandard.ZstdError)
+    return lambda: _Told(window.decompressobj(), zstandard.ZstdError)
 
 
-class _ZstdFrame:
-    """A frame whose failure is a zlib.error, as that of gzip is; frames to be skipped are empty ones."""
+class _Told:
+    """A member or frame whose library's own failure is told as ours; zstd's frames to be skipped are empty ones."""
 
-    def __init__(self, frame: zstandard.ZstdDecompressionObj, failure: type[Exception]) -> None:
-        self._frame = frame
+    def __init__(self, part: _Part, failure: type[Exception]) -> None:
+        self._part = part
         self._failure = failure
 
     @property
     def eof(self) -> bool:
-        return self._frame.eof
+        return self._part.eof
 
     @property
     def unused_data(self) -> bytes:
-        return self._frame.unused_data
+        return self._part.unused_data
 
     def decompress(self, piece: bytes, /) -> bytes:
         try:
-            return self._frame.decompress(piece)
+            return self._part.decompress(piece)
         except self._failure as error:
             raise DamagedStreamError(str(error)) from None
 

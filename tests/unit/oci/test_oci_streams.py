@@ -81,3 +81,10 @@ def test_a_bomb_of_zstd_does_not_fill_the_memory() -> None:
     tracemalloc.stop()
     assert len(bomb) < 64 * 1024
     assert peak < 160 * 1024 * 1024
+
+
+def test_a_checksum_that_is_wrong_is_found() -> None:
+    whole = bytearray(gzip.compress(TEXT))
+    whole[-8] ^= 1  # RFC 1952 §2.3: CRC32 and ISIZE end a member
+    with pytest.raises(DamagedStreamError):
+        bytes_of(bytes(whole))
