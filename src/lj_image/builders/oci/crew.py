@@ -35,7 +35,7 @@ def assemble_layers(
         return tuple(_here(recipes, cache_dir, done, anew))
     found: dict[int, CachedLayer] = {}
     order = sorted(range(len(recipes)), key=lambda number: (-recipes[number][1], number))
-    with ProcessPoolExecutor(wanted, mp_context=_context()) as pool:
+    with pool_for(wanted) as pool:
         running = {pool.submit(assemble_layer, recipes[number][0], cache_dir, anew): number for number in order}
         try:
             for number, layer in _finished(running):
@@ -45,6 +45,11 @@ def assemble_layers(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return tuple(found[number] for number in range(len(recipes)))
+
+
+def pool_for(jobs: int, workers: int | None = None) -> ProcessPoolExecutor:
+    """Return a pool with a process for each processor that may be used, and no more than there are jobs."""
+    return ProcessPoolExecutor(min(workers or _processors(), jobs), mp_context=_context())
 
 
 def _here(recipes: Sequence[tuple[LayerRecipe, int]], cache_dir: Path, done: Done, anew: bool) -> Iterator[CachedLayer]:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from lj_image.builders.oci.compose import Composition, fingerprint
 from lj_image.builders.oci.entries import Folder
 from lj_image.builders.oci.estargz import EstargzWriter
+from lj_image.builders.oci.inspected import Inspected
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
 from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
 from lj_image.builders.oci.recipe import LayerRecipe
@@ -26,15 +27,17 @@ def assemble_layer(recipe: LayerRecipe, cache_dir: Path, anew: bool = False) -> 
     Raises BuildError for a file that is not what it promises, or that no layer can hold.
     """
     cache, key, epoch = LayerCache(cache_dir), recipe.key(), recipe.ground.epoch
+    inspected = Inspected(cache_dir)
     with cache.writing(key):
         if not anew and (found := cache.find(key, epoch)) is not None:
             return found
         number, name = tempfile.mkstemp(prefix=PARTIAL, dir=cache.folder)
         partial = Path(name)
         try:
-            with os.fdopen(number, "wb", buffering=0) as target:
-                layer, files = _written(recipe, key, target)
+            with os.fdopen(number, "wb") as target:
+                layer, files = _written(recipe, key, target, inspected)
             cache.blobs.adopt(partial, layer.digest)
+            inspected.remember(recipe.wheels)
             return cache.write(layer, epoch, files)
         except OSError as error:
             raise _cannot_write(recipe, cache, error) from None
@@ -43,10 +46,13 @@ def assemble_layer(recipe: LayerRecipe, cache_dir: Path, anew: bool = False) -> 
                 partial.unlink()
 
 
-def _written(recipe: LayerRecipe, key: str, target: BinaryIO) -> tuple[CachedLayer, dict[str, str]]:
+def _written(
+    recipe: LayerRecipe, key: str, target: BinaryIO, inspected: Inspected
+) -> tuple[CachedLayer, dict[str, str]]:
+    trusted = [wheel.file for wheel in recipe.wheels if inspected.knows(wheel)]
     composition = Composition(recipe.ground)
     files: dict[str, str] = {}
-    with EstargzWriter(target) if recipe.is_lazy else LayerWriter(target) as writer:
+    with EstargzWriter(target) if recipe.is_lazy else LayerWriter(target, trusted=trusted) as writer:
         for entry in composition.entries(recipe.sources()):
             writer.add(entry)
             if not isinstance(entry, Folder):

@@ -9,25 +9,19 @@ are one gzip file (RFC 1952 §2.2). The bytes are inflated once, to be hashed an
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
+from typing import BinaryIO, Final, Self
 
 from isal import isal_zlib
-from isal.igzip_lib import IsalError
 
 from lj_image.builders.oci.chunks import CHUNK_BYTES, Chunk, ChunkCutter
-from lj_image.builders.oci.entries import Entry, File, Readable, Streamed, Written, ZipMember
+from lj_image.builders.oci.entries import Entry, File, Streamed, Written, ZipMember
 from lj_image.builders.oci.fixed_deflate import deflated, stored, stored_header
 from lj_image.builders.oci.fresh_gzip import MEMBER_BYTES, gzip_member, gzip_members
+from lj_image.builders.oci.passing import PIECE_BYTES, ContentCheck, PassingContent, ZipSource, raw_inflater
 from lj_image.builders.oci.tar_headers import END, header, padding
-from lj_image.errors import BuildError
-
-if TYPE_CHECKING:
-    from hashlib import _Hash
 
 LAYOUT_VERSION: Final = 1
 """Counted up when the same entries are to give other bytes, so that no cached layer of before is taken for it."""
@@ -35,10 +29,6 @@ LAYOUT_VERSION: Final = 1
 GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _GATHERED_BYTES: Final = 256 * 1024
 """Small pieces are hashed and written together; each call costs about a microsecond."""
-_PIECE_BYTES: Final = 256 * 1024
-"""What is read of a large member at once."""
-_INFLATED_BYTES: Final = 4 * 1024 * 1024
-"""The most that a piece may give at once, whatever a hostile member claims."""
 _WITH_HEADER_BYTES: Final = 64
 """A file made here that is so small goes into the header's own gzip member."""
 _STORED_BYTES: Final = 0xFFFF
@@ -56,32 +46,29 @@ class LayerBlob:
     tar_bytes: int
 
 
-class _Inflate(Protocol):
-    """What of a decompressor is used here."""
-
-    eof: bool
-    unused_data: bytes
-    unconsumed_tail: bytes
-
-    def decompress(self, piece: bytes, max_length: int, /) -> bytes: ...
-
-
 class LayerWriter:
     """Writes entries as one layer; `payload` is told of each file: where its chunks are, and its digest.
 
-    With `payload`, every file that is not empty starts a member of its own, and a large one is cut into chunks, as
+    `trusted` names owners of files that were held against their RECORD before: then size and CRC-32 are enough. With
+    `payload`, every file that is not empty starts a member of its own, and a large one is cut into chunks, as
     eStargz wants it.
     """
 
-    def __init__(self, target: BinaryIO, payload: Callable[[File, Sequence[Chunk], str], None] | None = None) -> None:
+    def __init__(
+        self,
+        target: BinaryIO,
+        payload: Callable[[File, Sequence[Chunk], str], None] | None = None,
+        trusted: Collection[str] = (),
+    ) -> None:
         self._target = target
         self._payload = payload
+        self._trusted = frozenset(trusted)
         self._plain = bytearray()
         self._gathered = bytearray()
         self._tar = hashlib.sha256()
         self._blob = hashlib.sha256()
         self._written = self._tar_bytes = 0
-        self._source = _Source()
+        self._source = ZipSource()
 
     def __enter__(self) -> Self:
         return self
@@ -162,8 +149,8 @@ class LayerWriter:
         with ChunkCutter(self._emit_at) as cutter:
             match entry.content:
                 case ZipMember() as member:
-                    check = _Check(self._tar, member, with_digest=True, take=cutter.write)
-                    self._check_large(member, check)
+                    check = ContentCheck(self._tar, member, with_digest=True, take=cutter.write)
+                    self._source.pass_by(member, check)
                     check.require_kept(entry)
                     return check.hexdigest(), cutter.finish()
                 case Written(content):
@@ -171,29 +158,22 @@ class LayerWriter:
                     cutter.write(content)
                     return hashlib.sha256(content).hexdigest(), cutter.finish()
                 case Streamed() as stream:
-                    passing = _Passing(stream.reader, self._tar)
-                    while piece := passing.read(_PIECE_BYTES):
+                    passing = PassingContent(stream.reader, self._tar)
+                    while piece := passing.read(PIECE_BYTES):
                         cutter.write(piece)
                     passing.require_size(entry, stream)
                     return passing.hexdigest(), cutter.finish()
 
-    def _check_large(self, member: ZipMember, check: _Check) -> None:
-        """Have all of a member pass by, of which nothing is copied."""
-        inflate = _inflate()
-        for at in range(0, member.compressed_bytes, _PIECE_BYTES):
-            piece = self._source.read(member, at, min(_PIECE_BYTES, member.compressed_bytes - at))
-            if member.is_stored:
-                check.update(piece)
-            else:
-                check.inflated(inflate, piece)
-        if not member.is_stored:
-            check.end(inflate)
-
     def _splice(self, entry: File, member: ZipMember) -> str:
         """Copy a member's compressed bytes; inflate them on the way, for the digests and the checks."""
-        check = _Check(self._tar, member, with_digest=self._payload is not None)
-        if member.compressed_bytes <= _PIECE_BYTES and not member.is_stored:
-            inflate = _inflate()
+        check = ContentCheck(
+            self._tar,
+            member,
+            with_digest=self._payload is not None,
+            with_record=entry.owner not in self._trusted,
+        )
+        if member.compressed_bytes <= PIECE_BYTES and not member.is_stored:
+            inflate = raw_inflater()
             piece = self._source.read(member, 0, member.compressed_bytes)
             check.inflated(inflate, piece)
             check.end(inflate)
@@ -208,15 +188,15 @@ class LayerWriter:
         check.require_kept(entry)
         return check.hexdigest()
 
-    def _copy_large(self, member: ZipMember, check: _Check) -> None:
-        inflate = _inflate()
-        for at in range(0, member.compressed_bytes, _PIECE_BYTES):
-            piece = self._source.read(member, at, min(_PIECE_BYTES, member.compressed_bytes - at))
+    def _copy_large(self, member: ZipMember, check: ContentCheck) -> None:
+        inflate = raw_inflater()
+        for at in range(0, member.compressed_bytes, PIECE_BYTES):
+            piece = self._source.read(member, at, min(PIECE_BYTES, member.compressed_bytes - at))
             check.inflated(inflate, piece)
             self._emit(piece)
         check.end(inflate)
 
-    def _copy_stored(self, member: ZipMember, check: _Check) -> None:
+    def _copy_stored(self, member: ZipMember, check: ContentCheck) -> None:
         for at in range(0, member.size_bytes, _STORED_BYTES):
             piece = self._source.read(member, at, min(_STORED_BYTES, member.size_bytes - at))
             check.update(piece)
@@ -230,7 +210,7 @@ class LayerWriter:
         return hashlib.sha256(content).hexdigest()
 
     def _stream(self, entry: File, stream: Streamed) -> str:
-        passing = _Passing(stream.reader, self._tar)
+        passing = PassingContent(stream.reader, self._tar)
         if stream.size_bytes <= MEMBER_BYTES:
             self._emit(gzip_member(passing.read(stream.size_bytes)))
         else:
@@ -254,127 +234,6 @@ class LayerWriter:
         self._target.write(self._gathered)
         self._written += len(self._gathered)
         self._gathered.clear()
-
-
-class _Source:
-    """Reads pieces of zips; the last one stays open, since a wheel's members come in a row."""
-
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._descriptor = -1
-
-    def read(self, member: ZipMember, at: int, size: int) -> bytes:
-        if self._path is not member.archive:
-            self.close()
-            self._descriptor, self._path = os.open(member.archive, os.O_RDONLY), member.archive
-        return os.pread(self._descriptor, size, member.offset + at)
-
-    def close(self) -> None:
-        if self._path is not None:
-            os.close(self._descriptor)
-            self._path = None
-
-
-class _Passing:
-    """Digests what is read through it."""
-
-    def __init__(self, reader: Readable, tar: _Hash) -> None:
-        self._reader = reader
-        self._tar = tar
-        self._digest = hashlib.sha256()
-        self.size_bytes = 0
-
-    def read(self, size: int) -> bytes:
-        piece = self._reader.read(size)
-        self.size_bytes += len(piece)
-        self._tar.update(piece)
-        self._digest.update(piece)
-        return piece
-
-    def require_size(self, entry: File, stream: Streamed) -> None:
-        """Raise BuildError unless there was as much as announced."""
-        if self.size_bytes != stream.size_bytes:
-            raise BuildError(
-                f"{entry.owner}: {entry.path} has {self.size_bytes:,} bytes, "
-                f"not the {stream.size_bytes:,} that were announced",
-                hint="it changed or was cut while it was read; run the build again",
-            )
-
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
-
-
-class _Check:
-    """What passes by of one member, for the layer's digest and for its own promises."""
-
-    __slots__ = ("_crc", "_digest", "_fault", "_left", "_member", "_take", "_tar")
-
-    def __init__(
-        self, tar: _Hash, member: ZipMember, *, with_digest: bool, take: Callable[[bytes], None] | None = None
-    ) -> None:
-        self._tar = tar
-        self._take = take
-        self._member = member
-        self._digest = hashlib.sha256() if with_digest or member.sha256 is not None else None
-        self._crc = 0
-        self._left = member.size_bytes
-        self._fault = ""
-
-    def update(self, plain: bytes) -> None:
-        self._left -= len(plain)
-        self._tar.update(plain)
-        self._crc = isal_zlib.crc32(plain, self._crc)
-        if self._digest is not None:
-            self._digest.update(plain)
-        if self._take is not None:
-            self._take(plain)
-
-    def inflated(self, inflate: _Inflate, piece: bytes) -> None:
-        """Take what a piece inflates to; stops where there is more than was announced."""
-        while not self._fault and not inflate.eof:
-            most = min(self._left + 1, _INFLATED_BYTES)
-            try:
-                plain = inflate.decompress(piece, most)
-            except IsalError as error:  # type: ignore[misc]  # its stub says nothing
-                self._fault = f"its compressed bytes are damaged ({error})"
-                return
-            self.update(plain)
-            piece = inflate.unconsumed_tail
-            if self._left < 0:
-                self._fault = "it is longer than the zip's directory says"
-            elif not piece and len(plain) < most:
-                return  # all that this piece gives
-
-    def end(self, inflate: _Inflate) -> None:
-        """Take that the last piece has passed."""
-        if not self._fault and not inflate.eof:
-            self._fault = "its compressed bytes end too early"
-        elif not self._fault and inflate.unused_data:
-            self._fault = "bytes follow the end of its compressed ones"
-
-    def require_kept(self, entry: File) -> None:
-        """Raise BuildError when the content is not what was promised."""
-        fault, member = self._fault, self._member
-        if not fault and self._left:
-            fault = "its size is not the one in the zip's directory"
-        if not fault and self._crc != member.crc32:
-            fault = "its CRC-32 is not the one in the zip's directory"
-        if not fault and member.sha256 is not None and self._digest and self._digest.digest() != member.sha256:
-            fault = "its content is not what RECORD promises"
-        if fault:
-            raise BuildError(
-                f"{entry.owner}: {member.name}: {fault}",
-                hint="the file is what the lock names, so it was published like that: ask its publisher, "
-                "or take another version",
-            )
-
-    def hexdigest(self) -> str:
-        """Return the content's SHA-256, nothing where it was not asked for."""
-        return self._digest.hexdigest() if self._digest is not None else ""
-
-
-def _inflate() -> _Inflate:
-    return isal_zlib.decompressobj(-15)  # raw deflate, as zips have it; ISA-L is twice as fast as zlib
 
 
 def _trailer(crc32: int, size_bytes: int) -> bytes:
