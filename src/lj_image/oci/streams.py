@@ -141,7 +141,7 @@ class _Part(Protocol):
 def _gzip_members() -> Callable[[], _Part]:
     from isal import isal_zlib  # twice as fast as zlib; late, since every command would pay for it
 
-    failure: type[Exception] = isal_zlib.error  # whose type its stubs do not tell
+    failure: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stubs take the class for an instance
     return lambda: _Told(isal_zlib.decompressobj(wbits=31), failure)
 
 
