@@ -11,10 +11,13 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from lj_image.builders.oci.tar_headers import FILE_TAIL
+from lj_image.builders.oci.tar_headers import BLOCK_BYTES, FILE_TAIL, NAME_BYTES
 
 _NINE_BITS_FROM: Final = 144
 """Larger literals have nine bits."""
+_FINAL_FIXED: Final = 0b011
+"""The first bits of a block: BFINAL, then BTYPE 01, both from the lowest on (RFC 1951 §3.2.3)."""
+_PADDINGS: Final = tuple(map(bytes, range(BLOCK_BYTES)))
 _LARGEST_STORED: Final = 0xFFFF
 _LONGEST_MATCH: Final = 258
 _ZEROS: Final = re.compile(rb"\0{4,}")
@@ -32,7 +35,14 @@ Bits = tuple[int, int]
 
 def deflated(plain: bytes) -> bytes:
     """Return a raw deflate stream of `plain`, one final block of fixed Huffman codes."""
-    value, length, at = 0b011, 3, 0  # RFC 1951 §3.2.3: BFINAL, then BTYPE 01, both from the lowest bit
+    padding = len(plain) - BLOCK_BYTES
+    if 0 <= padding < BLOCK_BYTES and plain.endswith(FILE_TAIL) and plain.startswith(_PADDINGS[padding]):
+        return _padding_and_header(padding, plain[padding : -len(FILE_TAIL)])
+    return _general(plain)
+
+
+def _general(plain: bytes) -> bytes:
+    value, length, at = _FINAL_FIXED, 3, 0
     body = plain.removesuffix(FILE_TAIL)
     for run in _ZEROS.finditer(body):
         start, end = run.span()
@@ -48,6 +58,28 @@ def deflated(plain: bytes) -> bytes:
         value |= _FILE_TAIL_BITS[0] << length
         length += _FILE_TAIL_BITS[1]
     return value.to_bytes((length + 7 + 7) // 8, "little")  # end of block is seven zero bits
+
+
+def _padding_and_header(padding: int, start: bytes) -> bytes:
+    """Return what `deflated` would of zeros and one header; nearly all of a layer's members between files are that.
+
+    `start` is the header up to its type: the name, filled up with zeros, then digits.
+    """
+    name = start[:NAME_BYTES].rstrip(b"\0")
+    if not name.isascii():
+        return _general(bytes(padding) + start + FILE_TAIL)
+    zeros, length = _zeros(padding)
+    value, length = _FINAL_FIXED | zeros << 3, length + 3
+    value |= int.from_bytes(name.translate(_EIGHT_BITS), "little") << length
+    length += 8 * len(name)
+    zeros, bits = _zeros(NAME_BYTES - len(name))
+    value |= zeros << length
+    length += bits
+    digits = start[NAME_BYTES:]
+    value |= int.from_bytes(digits.translate(_EIGHT_BITS), "little") << length
+    length += 8 * len(digits)
+    value |= _FILE_TAIL_BITS[0] << length
+    return value.to_bytes((length + _FILE_TAIL_BITS[1] + 7 + 7) // 8, "little")
 
 
 def stored(plain: bytes) -> bytes:
@@ -82,7 +114,9 @@ def _with_literals(value: int, length: int, text: bytes) -> Bits:
 
 @lru_cache(maxsize=2048)
 def _zeros(count: int) -> Bits:
-    """Return a run of at least four zeros: one literal, then matches of what stands one byte back."""
+    """Return a run of zeros: one literal, then matches of what stands one byte back; a few are literals."""
+    if count < 4:
+        return int.from_bytes(bytes(count).translate(_EIGHT_BITS), "little"), 8 * count
     value, length, left = _EIGHT_BITS[0], 8, count - 1
     while left:
         match = min(left, _LONGEST_MATCH)

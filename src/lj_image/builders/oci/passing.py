@@ -131,6 +131,17 @@ class ContentCheck:
         if self._take is not None:
             self._take(plain)
 
+    def whole(self, piece: bytes) -> None:
+        """Take all compressed bytes of a small member at once."""
+        inflate = raw_inflater()
+        try:
+            plain = inflate.decompress(piece, self._left + 1)
+        except IsalError as error:  # type: ignore[misc]  # its stub says nothing
+            self._fault = f"its compressed bytes are damaged ({error})"
+            return
+        self.update(plain)
+        self.end(inflate)
+
     def inflated(self, inflate: Inflater, piece: bytes) -> None:
         """Take what a piece inflates to; stops where there is more than was announced."""
         while not self._fault and not inflate.eof:
@@ -149,7 +160,9 @@ class ContentCheck:
 
     def end(self, inflate: Inflater) -> None:
         """Take that the last piece has passed."""
-        if not self._fault and not inflate.eof:
+        if not self._fault and self._left < 0:
+            self._fault = "it is longer than the zip's directory says"
+        elif not self._fault and not inflate.eof:
             self._fault = "its compressed bytes end too early"
         elif not self._fault and inflate.unused_data:
             self._fault = "bytes follow the end of its compressed ones"

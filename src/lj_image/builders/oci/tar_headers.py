@@ -14,14 +14,14 @@ from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Symlink
 BLOCK_BYTES: Final = 512
 END: Final = bytes(2 * BLOCK_BYTES)
 """Two empty blocks end a tar."""
-_NAME_BYTES: Final = 100
+NAME_BYTES: Final = 100
 _LARGEST_OCTAL: Final = 0o77777777777
 _IDS: Final = b"0000000\x000000000\x00"
 _PREFIX_BYTES: Final = 155
 _UNUSED_BYTES: Final = 12
 _MAGIC: Final = b"ustar\x0000" + bytes(32 + 32 + 8 + 8)
 """Magic and version; no names of owner and group, no device."""
-FILE_TAIL: Final = b"0" + bytes(_NAME_BYTES) + _MAGIC + bytes(_PREFIX_BYTES + _UNUSED_BYTES)
+FILE_TAIL: Final = b"0" + bytes(NAME_BYTES) + _MAGIC + bytes(_PREFIX_BYTES + _UNUSED_BYTES)
 """How the header of every file with a short name ends, from its type on."""
 _BLANK: Final = b" " * 8
 """The checksum's own field, while the sum is made."""
@@ -50,15 +50,15 @@ def padding(size_bytes: int) -> bytes:
 
 
 def _packed(path: str, target: str, mode: int, mtime: int, size_bytes: int, kind: bytes) -> bytes:
-    split = _split(path) if path.isascii() and target.isascii() and len(target) <= _NAME_BYTES else None
+    split = _split(path) if path.isascii() and target.isascii() and len(target) <= NAME_BYTES else None
     if split is None or size_bytes > _LARGEST_OCTAL:
         return _long(path, target, mode, mtime, size_bytes, kind)
     prefix, name = split
-    start = b"".join((name.ljust(_NAME_BYTES, b"\0"), b"%07o\0" % mode, _IDS, b"%011o\0%011o\0" % (size_bytes, mtime)))
+    start = b"".join((name.ljust(NAME_BYTES, b"\0"), b"%07o\0" % mode, _IDS, b"%011o\0%011o\0" % (size_bytes, mtime)))
     if kind == b"0" and not prefix:
         end = FILE_TAIL
     else:
-        link = target.encode().ljust(_NAME_BYTES, b"\0")
+        link = target.encode().ljust(NAME_BYTES, b"\0")
         end = b"".join((kind, link, _MAGIC, prefix.ljust(_PREFIX_BYTES + _UNUSED_BYTES, b"\0")))
     # The lower half of Adler-32 (RFC 1950 §8.2) is one more than the sum of all bytes, which stays below its modulus.
     total = (zlib.adler32(b"".join((start, _BLANK, end))) & 0xFFFF) - 1
@@ -68,9 +68,9 @@ def _packed(path: str, target: str, mode: int, mtime: int, size_bytes: int, kind
 def _split(path: str) -> tuple[bytes, bytes] | None:
     """Return prefix and name of a path, None where they do not hold it."""
     text = path.encode()
-    if len(text) <= _NAME_BYTES:
+    if len(text) <= NAME_BYTES:
         return b"", text
-    at = text.find(b"/", len(text) - _NAME_BYTES - 1)
+    at = text.find(b"/", len(text) - NAME_BYTES - 1)
     return (text[:at], text[at + 1 :]) if 0 < at <= _PREFIX_BYTES and at < len(text) - 1 else None
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lj_image.builders.oci.entries import File, Written
 from lj_image.builders.oci.fixed_deflate import deflated, stored
-from lj_image.builders.oci.tar_headers import FILE_TAIL
+from lj_image.builders.oci.tar_headers import FILE_TAIL, header
 
 PIECES = st.one_of(
     st.binary(max_size=40),
@@ -41,9 +42,12 @@ def test_zlib_reads_back_what_was_stored(size: int) -> None:
     assert not inflate.unused_data
 
 
-def test_a_header_takes_little_more_than_zlib_makes_of_it() -> None:
-    plain = bytes(200) + b"usr/local/lib/python3.11/site-packages/a/module.py".ljust(156, b"\0") + FILE_TAIL
+@pytest.mark.parametrize("padding", [0, 1, 3, 4, 200, 511])
+@pytest.mark.parametrize("path", ["a", "x" * 97, "x" * 100, "usr/lib/python3.11/site-packages/torch/__init__.py", "ä"])
+def test_a_header_after_a_padding_takes_little_more_than_zlib_makes_of_it(padding: int, path: str) -> None:
+    plain = bytes(padding) + header(File(path, 0o755, 1_700_000_000, Written(b"x" * 12345)))
     compress = zlib.compressobj(6, zlib.DEFLATED, -15)
+    assert zlib.decompress(deflated(plain), -15) == plain
     assert len(deflated(plain)) <= 1.5 * len(compress.compress(plain) + compress.flush())
 
 
