@@ -44,11 +44,16 @@ def test_zlib_reads_back_what_was_stored(size: int) -> None:
 
 @pytest.mark.parametrize("padding", [0, 1, 3, 4, 200, 511])
 @pytest.mark.parametrize("path", ["a", "x" * 97, "x" * 100, "usr/lib/python3.11/site-packages/torch/__init__.py", "ä"])
-def test_a_header_after_a_padding_takes_little_more_than_zlib_makes_of_it(padding: int, path: str) -> None:
+def test_zlib_reads_back_a_header_after_a_padding(padding: int, path: str) -> None:
     plain = bytes(padding) + header(File(path, 0o755, 1_700_000_000, Written(b"x" * 12345)))
-    compress = zlib.compressobj(6, zlib.DEFLATED, -15)
     assert zlib.decompress(deflated(plain), -15) == plain
-    assert len(deflated(plain)) <= 1.5 * len(compress.compress(plain) + compress.flush())
+
+
+def test_a_header_takes_little_more_than_zlib_makes_of_it() -> None:
+    path = "usr/local/lib/python3.11/dist-packages/transformers/models/llama/modeling_llama.py"
+    plain = bytes(200) + header(File(path, 0o644, 1_700_000_000, Written(b"x" * 12345)))
+    compress = zlib.compressobj(6, zlib.DEFLATED, -15)
+    assert len(deflated(plain)) <= 1.4 * len(compress.compress(plain) + compress.flush())
 
 
 def test_the_bytes_are_those_of_rfc_1951_written_out_by_hand() -> None:
