@@ -67,7 +67,7 @@ def entry_points(wheel: Wheel, member: str, content: bytes) -> Mapping[str, str]
     """Return name -> object of each console and GUI script; raises BuildError for what no script can be made of."""
     try:
         found = _EntryPoints(content.decode()).entry_points
-    except (UnicodeDecodeError, ValueError, AttributeError) as error:
+    except (UnicodeDecodeError, ValueError, TypeError, AttributeError) as error:
         raise wheel.fault(member, f"it cannot be read ({error})") from None
     scripts: dict[str, str] = {}
     for group in ("console_scripts", "gui_scripts"):
