@@ -14,7 +14,7 @@ from lj_image.builders.oci.base_image import image_base
 from lj_image.builders.oci.base_layer import OciBase
 from lj_image.catalog.release import Base, BootstrapRecipe, Platform
 from lj_image.config import Config
-from lj_image.errors import BuildError
+from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci import descriptor as oci
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.digest import Digest
@@ -119,11 +119,20 @@ def _plain_config(platform: Platform, layer: str) -> dict[str, Any]:
 
 
 def _pulled(reference: str, platform: oci.Platform) -> SourceImage:
-    raise BuildError(
-        f"the oci builder cannot read the base {reference} for {platform} from its registry",
-        hint="save it where there is an engine (docker save NAME -o base.tar) and build with --base base.tar,\n"
-        "or build with: --builder docker",
-    )
+    """Read manifest and configuration; the layers stay where they are until somebody wants them."""
+    from lj_image.oci.reference import Reference
+    from lj_image.registry.client import Registry  # late: a base that is here needs no HTTP client
+    from lj_image.registry.image import read_image
+
+    wanted = Reference.parse(reference)
+    try:
+        return read_image(Registry(wanted.host), wanted, platform)  # kept open for the layers
+    except ArtifactError as error:
+        raise ArtifactError(
+            error.message,
+            hint=f"{error.hint or ''}\nor save it where there is an engine (docker save NAME -o base.tar), "
+            "and build with: --base base.tar".lstrip(),
+        ) from None
 
 
 def _check_platform(base: OciBase, platform: Platform) -> None:

@@ -65,9 +65,9 @@ def _padding_and_header(padding: int, start: bytes) -> bytes:
 
     `start` is the header up to its type: the name, filled up with zeros, then digits.
     """
-    name = start[:NAME_BYTES].rstrip(b"\0")
-    if not name.isascii():
+    if not start.isascii():
         return _general(bytes(padding) + start + FILE_TAIL)
+    name = start[:NAME_BYTES].rstrip(b"\0")
     zeros, length = _zeros(padding)
     value, length = _FINAL_FIXED | zeros << 3, length + 3
     value |= int.from_bytes(name.translate(_EIGHT_BITS), "little") << length
