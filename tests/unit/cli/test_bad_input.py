@@ -226,7 +226,9 @@ def test_a_lock_that_was_edited_is_refused_wherever_it_is_read(
     assert (found["fresh"], found["finding"]) == (True, None)
 
 
-@pytest.mark.parametrize("command", [["build", "25.02", "--variant", "open"], ["push", "25.02", "--public"]])
+@pytest.mark.parametrize(
+    "command", [["build", "25.02", "--variant", "open", "--builder", "docker"], ["push", "25.02", "--public"]]
+)
 def test_without_an_engine_the_address_and_the_way_out_are_told(
     write_catalog: Write, index: Loopback, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

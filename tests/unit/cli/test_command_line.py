@@ -26,7 +26,17 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_command_is_a_module_and_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    not_commands = {"__init__", "__main__", "app", "selection", "workshop", "last", "completions"}
+    not_commands = {
+        "__init__",
+        "__main__",
+        "app",
+        "selection",
+        "workshop",
+        "last",
+        "completions",
+        "assembling",
+        "amounts",
+    }
     modules = {path.stem for path in (ROOT / "src/lj_image/cli").glob("*.py")} - not_commands
     assert set(COMMANDS) == modules
     assert run(["--help"]) == 0

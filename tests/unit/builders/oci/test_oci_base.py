@@ -312,7 +312,9 @@ def test_a_damaged_blob_is_not_copied(found: Found, layout: Layout, tmp_path: Pa
     assert list(target.folder.rglob("*")) == []
 
 
-@pytest.mark.parametrize("layer", [b"no gzip", gzip.compress(ROOTFS)[:-40], gzip.compress(b"no tar" * 200)])
+@pytest.mark.parametrize(
+    "layer", [b"no gzip", GZIP(ROOTFS)[:-40], GZIP(b"no tar" * 200)], ids=["none", "cut", "no tar"]
+)
 def test_a_layer_that_cannot_be_read_is_told(layer: bytes, found: Found, layout: Layout) -> None:
     manifest = written(layout, [ROOTFS], lambda _: layer, MediaType.OCI_LAYER_GZIP)
     layout.set_reference("base:1", manifest)
@@ -328,7 +330,7 @@ def test_a_path_without_a_file_is_not_taken_for_a_reference(name: str, found: Fo
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"<html>", ROOTFS[:700], gzip.compress(ROOTFS), tar_of(("home/", 0o755), ("home/file", b"x"))],
+    [b"", b"<html>", ROOTFS[:700], GZIP(ROOTFS), tar_of(("home/", 0o755), ("home/file", b"x"))],
     ids=["empty", "no tar", "truncated", "compressed", "neither"],
 )
 def test_what_is_no_base_is_told_with_a_way_out(content: bytes, found: Found, tmp_path: Path) -> None:
