@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "completion": "Print the script that completes commands and names in a shell.",
     "history": "Show what was built, verified and pushed on this machine.",
     "store": "Look into the artifact store, check it, and make room in it.",
+    "cache": "Look into the cache of assembled images and layers, and make room in it.",
     "doctor": "Look at this machine and say what is missing, and how to mend it.",
     "base": "Ask a base image for its Python, platform and packages.",
 }

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
+from lj_image.cli.amounts import age_s, size_bytes_of, size_text
 from lj_image.cli.app import App
-from lj_image.errors import UsageError
 
 if TYPE_CHECKING:
     from lj_image.lock.built_wheels import BuiltWheel
     from lj_image.lock.cleaning import Leftover
     from lj_image.lock.contents import Use
-
-_UNITS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
-_SECONDS: Final = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 
 
 @click.group("store")
@@ -49,7 +45,7 @@ def list_files(app: App, unused: bool, as_json: bool) -> None:
         return
     rows = [(entry.sha256[:12], f"{entry.size_bytes:,}", entry.file or "?", _named(entry.locks)) for entry in found]
     app.print_table(("SHA256", "BYTES", "FILE", "LOCKS"), rows)
-    app.print(f"{len(found)} files, {_size(sum(entry.size_bytes for entry in found))} in {app.store.root}")
+    app.print(f"{len(found)} files, {size_text(sum(entry.size_bytes for entry in found))} in {app.store.root}")
 
 
 @command.command("verify")
@@ -72,7 +68,7 @@ def verify_files(app: App, as_json: bool) -> int:
         for entry in verdict.dropped:
             app.print(f"dropped {entry.file or entry.sha256}: its bytes were not those of its digest")
         right = verdict.files - len(verdict.dropped)
-        app.print(f"{right} of {verdict.files} files are right ({_size(verdict.size_bytes)} hashed)")
+        app.print(f"{right} of {verdict.files} files are right ({size_text(verdict.size_bytes)} hashed)")
     return 1 if verdict.dropped else 0
 
 
@@ -97,7 +93,7 @@ def collect(
     from lj_image.lock.cleaning import Limits, base_digests, chosen, leftovers, remove
     from lj_image.lock.contents import contents
 
-    limits = Limits(_age_s(older_than) if older_than else None, _bytes(keep_size) if keep_size else None, everything)
+    limits = Limits(age_s("--older-than", older_than), size_bytes_of("--keep-size", keep_size), everything)
     uses, built = ({} if everything else _uses(app)), _built(app)
     bases = frozenset[str]() if everything else base_digests(app.catalog)
     entries = contents(app.store, uses)
@@ -117,7 +113,7 @@ def _show(app: App, gone: tuple[Leftover, ...], busy: int, dry_run: bool, as_jso
         app.print_table(("KIND", "BYTES", "WHAT"), [(item.kind, f"{item.size_bytes:,}", item.title) for item in gone])
     if busy:
         app.say(f"{busy} are being written at this moment and stay")
-    app.print(f"{'would free' if dry_run else 'freed'} {freed:,} bytes ({_size(freed)}), {_counted(gone)}")
+    app.print(f"{'would free' if dry_run else 'freed'} {freed:,} bytes ({size_text(freed)}), {_counted(gone)}")
 
 
 def _counted(items: Iterable[Leftover]) -> str:
@@ -140,23 +136,3 @@ def _built(app: App) -> tuple[BuiltWheel, ...]:
     from lj_image.lock.built_wheels import built_wheels
 
     return built_wheels(app.config.cache_dir)
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / 1024**3:,.2f} GiB" if size_bytes >= 1024**3 else f"{size_bytes / 1024**2:,.1f} MiB"
-
-
-def _bytes(text: str) -> int:
-    """Read 500m or 20g, in steps of 1024."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    if found is None:
-        raise UsageError(f"--keep-size {text}: not a size", hint="write for example 500m or 20g")
-    return int(float(found[1]) * _UNITS[found[2]])
-
-
-def _age_s(text: str) -> float:
-    """Read 12h, 30d or 8w."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([hdw])", text.strip().lower())
-    if found is None:
-        raise UsageError(f"--older-than {text}: not an age", hint="write for example 12h, 30d or 8w")
-    return float(found[1]) * _SECONDS[found[2]]

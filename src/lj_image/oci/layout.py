@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,14 +41,18 @@ class Layout:
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path) -> Self:
-        """Make an empty layout, or take the one that is there; raises UsageError for a folder of something else."""
+    def create(cls, folder: Path, *, among_others: bool = False) -> Self:
+        """Make an empty layout, or take the one that is there; raises UsageError for a folder of something else.
+
+        `among_others` says that the folder is ours, whatever else lies in it.
+        """
         if not (folder / LAYOUT_FILE).exists():
-            if folder.exists() and any(folder.iterdir()):
+            if not among_others and folder.exists() and any(folder.iterdir()):
                 raise UsageError(
                     f"{folder} holds other things than an OCI layout", hint="name a new or an empty folder"
                 )
-            write_whole(folder / INDEX_FILE, Index().to_bytes(), mode=_FILE_MODE)
+            if not (folder / INDEX_FILE).exists():  # whoever makes it at the same time may have named an image already
+                write_whole(folder / INDEX_FILE, Index().to_bytes(), mode=_FILE_MODE)
             write_whole(folder / LAYOUT_FILE, LAYOUT_MARK, mode=_FILE_MODE)
         return cls.open(folder)
 
@@ -93,6 +97,15 @@ class Layout:
         with _locked(self.folder):
             index = self.index()
             write_whole(self.folder / INDEX_FILE, _with(index, entry).to_bytes(), mode=_FILE_MODE)
+
+    def drop_references(self, names: Iterable[str]) -> None:
+        """Let names stand for nothing any more; blobs stay, and names that are unknown are no error."""
+        gone = frozenset(names)
+        with _locked(self.folder):
+            index = self.index()
+            kept = tuple(item for item in index.manifests if item.annotations.get(REFERENCE) not in gone)
+            if kept != index.manifests:
+                write_whole(self.folder / INDEX_FILE, replace(index, manifests=kept).to_bytes(), mode=_FILE_MODE)
 
     def validate(self) -> None:
         """Read every blob that is referenced; raises ArtifactError for the first that is missing or another."""

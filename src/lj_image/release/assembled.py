@@ -32,10 +32,11 @@ Say = Callable[[str], None]
 
 def assembled_image(built: Built, config: Config) -> SourceImage:
     """Return the image of a record as it lies in the cache; raises ArtifactError when it is not there any more."""
-    blobs = LayerCache(config.cache_dir).blobs
-    digest = Digest.parse(built.manifest or "")
+    cache = LayerCache(config.cache_dir)
+    blobs, digest = cache.blobs, Digest.parse(built.manifest or "")
     if not blobs.has(digest):
         raise ArtifactError(f"the image {built.tag} is not in the cache any more", hint="build it again")
+    cache.mark_used(digest)
     return image_in(blobs, descriptor_of(blobs.read(digest), MediaType.OCI_MANIFEST), built.tag)
 
 

@@ -113,11 +113,9 @@ def assemble_releases(plans: Sequence[Plan], options: AssemblyOptions, shop: Sho
         require_assemblable(plan)
     with shop.cache.in_use():
         found = tuple(_assembled(plan, options, shop) for plan in plans)
-        layout = shop.cache.layout()
-        if len(found) == 1:
-            layout.set_reference(found[0].reference, found[0].manifest)
-        else:
-            layout.set_reference(found[0].reference, _index(found, shop.cache))
+        named = found[0].manifest if len(found) == 1 else _index(found, shop.cache)
+        shop.cache.layout().set_reference(found[0].reference, named)
+        shop.cache.mark_used(named.digest)
     return found
 
 

@@ -98,7 +98,8 @@ class RegistrySender:
         progress = progress or NoProgress()
         progress.begin(sent_to)
         try:
-            return self._pushed(self._image(image_id), sent_to, progress)
+            with LayerCache(self._config.cache_dir).in_use():
+                return self._pushed(self._image(image_id), sent_to, progress)
         except (ArtifactError, BuildError) as error:
             raise PublishError(f"the image cannot be read: {error.message}", hint=error.hint) from None
         finally:

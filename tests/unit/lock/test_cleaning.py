@@ -282,6 +282,6 @@ def test_gc_stops_at_a_lock_that_cannot_be_read(
 
 @pytest.mark.parametrize("size", ["500m", "500 MiB", "0.5g", "524288000"])
 def test_sizes_are_read_as_people_write_them(size: str) -> None:
-    from lj_image.cli.store import _bytes
+    from lj_image.cli.amounts import size_bytes_of
 
-    assert _bytes(size) in (500 * 1024**2, 512 * 1024**2)
+    assert size_bytes_of("--keep-size", size) in (500 * 1024**2, 512 * 1024**2)

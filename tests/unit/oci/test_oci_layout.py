@@ -183,6 +183,28 @@ def test_a_folder_of_other_things_becomes_no_layout(tmp_path: Path) -> None:
         Layout.open(tmp_path)
 
 
+def test_a_folder_of_ours_becomes_a_layout_whatever_lies_in_it(tmp_path: Path) -> None:
+    (tmp_path / "inspected").mkdir()
+    assert Layout.create(tmp_path, among_others=True).references() == {}
+
+
+def test_who_makes_a_layout_second_keeps_what_the_first_has_named(tmp_path: Path) -> None:
+    first = Layout.create(tmp_path)
+    first.blobs.put(b"m")
+    first.set_reference("v1", descriptor_of(b"m", MediaType.OCI_MANIFEST))
+    (tmp_path / "oci-layout").unlink()  # as seen by whoever came before it was written
+    assert list(Layout.create(tmp_path, among_others=True).references()) == ["v1"]
+
+
+def test_names_that_are_dropped_stand_for_nothing_and_others_stay(tmp_path: Path) -> None:
+    layout = Layout.create(tmp_path)
+    layout.blobs.put(b"m")
+    for name in ("v1", "v2", "v3"):
+        layout.set_reference(name, descriptor_of(b"m", MediaType.OCI_MANIFEST))
+    layout.drop_references(["v1", "v3", "unknown"])
+    assert list(layout.references()) == ["v2"]
+
+
 def test_a_layout_of_another_version_or_without_an_index_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "oci-layout").write_text('{"imageLayoutVersion": "2.0.0"}')
     with pytest.raises(ArtifactError, match=r"imageLayoutVersion should be 1\.0\.0"):

@@ -52,7 +52,7 @@ class LayerCache:
 
     def layout(self) -> Layout:
         """Return the OCI layout that the cache is."""
-        return Layout.create(self.folder)
+        return Layout.create(self.folder, among_others=True)
 
     def find(self, key: str, epoch: int | None) -> CachedLayer | None:
         """Return the layer of a recipe in which no time is later than `epoch`; a damaged note is as good as none.
@@ -92,6 +92,11 @@ class LayerCache:
     def _together(self, layers: Iterable[CachedLayer]) -> Path:
         digest = hashlib.sha256("\n".join(layer.key for layer in layers).encode()).hexdigest()
         return self._path(digest, "good")
+
+    def mark_used(self, digest: Digest) -> None:
+        """Let the time of an image's manifest say that it was used now, which is what `cache gc` goes by."""
+        with suppress(OSError):  # a cache that is read-only
+            os.utime(self.blobs.path(digest))
 
     @contextmanager
     def writing(self, key: str) -> Iterator[None]:
