@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from lj_image.builders.oci.entries import EXECUTABLE_MODE, FILE_MODE, File, Writ
 from lj_image.builders.oci.scheme import Scheme
 from lj_image.builders.oci.wheel import scripts
 from lj_image.builders.oci.wheel.members import files_of, is_executable, offsets, opened, time_of
+from lj_image.builders.oci.wheel.places import Places, script_name
 from lj_image.builders.oci.wheel.record import Row, parse, written
 from lj_image.builders.oci.wheel.wheel import Wheel
 from lj_image.catalog.names import normalised
@@ -22,6 +23,7 @@ _SIGNATURES: Final = ("RECORD", "RECORD.jws", "RECORD.p7s")
 """Files of which RECORD need not say anything."""
 _OURS: Final = ("INSTALLER", "REQUESTED", "direct_url.json")
 """Files that an installer writes, whatever the wheel has under their names."""
+_KNOWN_VERSION: Final = re.compile(r"1(\.\d+)*")
 _LARGEST_METADATA_BYTES: Final = 64 * 1024 * 1024
 
 Bytecode = Literal["none", "unchecked-hash"]
@@ -61,30 +63,24 @@ def installed(wheel: Wheel, scheme: Scheme, *, bytecode: Bytecode = "none") -> I
     with opened(wheel) as archive:
         source = _inspected(wheel, archive)
         points = _entry_points(source)
-        newest = max(map(time_of, source.files))
+        places = Places(wheel, scheme)
         rows: list[Row] = []
-        for item, offset in zip(source.files, offsets(wheel, archive, source.files), strict=True):
-            file = _installed_member(source, item, offset, scheme, points)
-            rows += _rows_of(source, item, file, scheme)
-            if file is not None:
-                yield file
-        made = [*_made(source, scheme, points, newest)]
+        yield from _members(source, scheme, points, places, rows)
+        newest = max(map(time_of, source.files))
         if bytecode == "unchecked-hash":
             from lj_image.builders.oci.wheel.bytecode import compiled
 
-            yield from _with_rows(compiled(source.wheel, archive, scheme, newest), rows, scheme, hashed=False)
-        yield from _with_rows(made, rows, scheme, hashed=True)
+            for file in compiled(wheel, archive, scheme, newest):
+                rows.append(Row(places.in_record(file.path)))
+                yield file
+        for file in _made(source, scheme, points, newest):
+            places.require_free(file.path)
+            rows.append(Row.of(places.in_record(file.path), _content(file)))
+            yield file
         path = f"{scheme.site_packages}/{source.info}/RECORD"
-        rows.append(Row(_record_path(path, scheme)))
+        places.require_free(path)
+        rows.append(Row(places.in_record(path)))
         yield File(path, FILE_MODE, newest, Written(written(rows)), wheel.file)
-
-
-def _with_rows(files: Iterable[File], rows: list[Row], scheme: Scheme, *, hashed: bool) -> Iterator[File]:
-    for file in files:
-        assert isinstance(file.content, Written)
-        path = _record_path(file.path, scheme)
-        rows.append(Row.of(path, file.content.content) if hashed else Row(path))
-        yield file
 
 
 def _inspected(wheel: Wheel, archive: zipfile.ZipFile) -> _Opened:
@@ -120,7 +116,7 @@ def _require_known_version(source: _Opened) -> None:
     name = f"{source.info}/WHEEL"
     headers = HeaderParser().parsestr(source.read(name).decode(errors="replace"))
     version = str(headers.get("Wheel-Version", "")).strip()
-    if not version.startswith("1."):
+    if not _KNOWN_VERSION.fullmatch(version):
         raise source.wheel.fault(name, f"Wheel-Version is {version or 'missing'}, and 1.x is known")
 
 
@@ -141,61 +137,57 @@ def _entry_points(source: _Opened) -> Mapping[str, str]:
     return scripts.entry_points(source.wheel, name, source.read(name)) if source.has(name) else {}
 
 
-def _installed_member(
-    source: _Opened, item: zipfile.ZipInfo, offset: int, scheme: Scheme, points: Mapping[str, str]
-) -> File | None:
-    """Return where a member goes; None for what is made anew."""
-    name = item.filename
-    folder, _, base = name.partition("/")
-    mode = EXECUTABLE_MODE if is_executable(item) else FILE_MODE
-    content: ZipMember | Written = ZipMember(
+def _members(
+    source: _Opened, scheme: Scheme, points: Mapping[str, str], places: Places, rows: list[Row]
+) -> Iterator[File]:
+    """Yield the files that come out of the wheel, and add their rows."""
+    ours = {f"{source.info}/{name}" for name in (*_OURS, "RECORD")}
+    for item, offset in zip(source.files, offsets(source.wheel, source.archive, source.files), strict=True):
+        name = item.filename
+        if name in ours:
+            continue
+        row = source.rows.get(name)
+        script = script_name(name) if ".data/" in name else None
+        if script is not None and scripts.is_wrapper(script, points):
+            rows += [row] if row else []  # which pip keeps as it was, though the script gives way to a generated one
+            continue
+        path = places.take(name)
+        content: ZipMember | Written = _zip_member(source, item, offset, row)
+        in_record = places.in_record(path)
+        if script is not None and _begins_with_placeholder(source, item):
+            content = Written(scripts.rewritten(source.read(name), scheme))
+            rows.append(Row.of(in_record, content.content))
+        elif row is None:
+            rows.append(Row(in_record))
+        else:
+            rows.append(row if in_record == name else Row(in_record, row.hash, row.size))
+        yield File(
+            path, EXECUTABLE_MODE if is_executable(item) else FILE_MODE, time_of(item), content, source.wheel.file
+        )
+
+
+def _zip_member(source: _Opened, item: zipfile.ZipInfo, offset: int, row: Row | None) -> ZipMember:
+    return ZipMember(
         source.wheel.path,
-        name,
+        item.filename,
         offset,
         item.compress_size,
         item.file_size,
         item.CRC,
         item.compress_type == zipfile.ZIP_STORED,
-        _promised(source, item),
+        _promised(source, item, row),
     )
-    if folder == source.info and base in (*_OURS, "RECORD"):
-        return None
-    if not folder.endswith(".data"):
-        path = f"{scheme.site_packages}/{name}"
-    else:
-        key, _, rest = base.partition("/")
-        path = f"{_data_folder(source, name, key, rest, scheme)}/{rest}"
-        if key == "scripts":
-            if scripts.is_wrapper(posixpath.basename(rest), points):
-                return None
-            if _begins_with_placeholder(source, item):
-                content = Written(scripts.rewritten(source.read(name), scheme))
-    return File(path, mode, time_of(item), content, source.wheel.file)
 
 
-def _promised(source: _Opened, item: zipfile.ZipInfo) -> bytes | None:
+def _promised(source: _Opened, item: zipfile.ZipInfo, row: Row | None) -> bytes | None:
     """Return the digest that RECORD has of a member; raises BuildError where its size is another one."""
-    row = source.rows.get(item.filename)
-    if row is None or item.filename.removeprefix(f"{source.info}/") in _SIGNATURES:
+    if row is None or (item.filename.startswith(source.info) and item.filename.endswith(_SIGNATURES)):
         return None
     if row.size and row.size != str(item.file_size):
         raise source.wheel.fault(
             item.filename, f"RECORD says that it has {row.size} bytes, and it has {item.file_size}"
         )
     return row.sha256(source.wheel, item.filename)
-
-
-def _data_folder(source: _Opened, name: str, key: str, rest: str, scheme: Scheme) -> str:
-    folders = {
-        "purelib": scheme.site_packages,
-        "platlib": scheme.site_packages,
-        "scripts": scheme.scripts,
-        "headers": f"{scheme.headers}/{source.wheel.distribution}",
-        "data": scheme.prefix,
-    }
-    if key not in folders or not rest:
-        raise source.wheel.fault(name, f"no installer knows the place {key!r}; known: {', '.join(sorted(folders))}")
-    return folders[key]
 
 
 def _begins_with_placeholder(source: _Opened, item: zipfile.ZipInfo) -> bool:
@@ -208,23 +200,6 @@ def _begins_with_placeholder(source: _Opened, item: zipfile.ZipInfo) -> bool:
         raise source.wheel.fault(item.filename, f"it cannot be read ({error})") from None
 
 
-def _rows_of(source: _Opened, item: zipfile.ZipInfo, file: File | None, scheme: Scheme) -> tuple[Row, ...]:
-    row = source.rows.get(item.filename)
-    if file is None:
-        # Of a script that gives way to a generated one, pip keeps the row as it was. What we write has rows of its own.
-        return (row,) if row is not None and not item.filename.startswith(f"{source.info}/") else ()
-    path = _record_path(file.path, scheme)
-    if isinstance(file.content, Written):
-        return (Row.of(path, file.content.content),)
-    return (Row(path, row.hash, row.size) if row else Row(path),)
-
-
-def _record_path(path: str, scheme: Scheme) -> str:
-    """Return a path as RECORD has it, relative to the site-packages."""
-    inside = path.removeprefix(f"{scheme.site_packages}/")
-    return inside if inside != path else posixpath.relpath(f"/{path}", f"/{scheme.site_packages}")
-
-
 def _made(source: _Opened, scheme: Scheme, points: Mapping[str, str], mtime: int) -> Iterator[File]:
     owner, info = source.wheel.file, f"{scheme.site_packages}/{source.info}"
     for name, text in scripts.generated(points, scheme):
@@ -232,6 +207,11 @@ def _made(source: _Opened, scheme: Scheme, points: Mapping[str, str], mtime: int
     yield File(f"{info}/INSTALLER", FILE_MODE, mtime, Written(INSTALLER), owner)
     # Asked for by name, as the requirements file of the docker builder asks for each.
     yield File(f"{info}/REQUESTED", FILE_MODE, mtime, Written(b""), owner)
+
+
+def _content(file: File) -> bytes:
+    assert isinstance(file.content, Written)
+    return file.content.content
 
 
 def _read(wheel: Wheel, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> bytes:

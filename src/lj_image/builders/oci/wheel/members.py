@@ -14,6 +14,7 @@ import unicodedata
 import zipfile
 from calendar import timegm
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from lj_image.builders.oci.compose import WHITEOUT
@@ -40,7 +41,8 @@ _UTF_8: Final = 0x800
 _IN_EXTRA: Final = 0xFFFFFFFF
 """A size that is found in the zip64 extra field."""
 _UNIX: Final = 3
-_DRIVE: Final = re.compile(r"[A-Za-z]:")
+_FOREIGN: Final = re.compile(r"\A[A-Za-z]:|[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""A drive, a backslash, and what ends or garbles a line of RECORD or of a message."""
 _METHODS: Final = {9: "deflate64", 12: "bzip2", 14: "lzma", 20: "zstd", 93: "zstd", 95: "xz"}
 
 
@@ -48,7 +50,7 @@ def opened(wheel: Wheel) -> zipfile.ZipFile:
     """Open a wheel; raises BuildError where it is no whole zip."""
     try:
         archive = zipfile.ZipFile(wheel.path)
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
+    except Exception as error:  # whatever damaged bytes do to zipfile
         raise wheel.fault("", f"it is no whole zip ({error})") from None
     try:
         _require_whole(wheel, archive)
@@ -65,7 +67,7 @@ def files_of(wheel: Wheel, archive: zipfile.ZipFile) -> tuple[zipfile.ZipInfo, .
         raise wheel.fault("", f"it has {len(every):,} members, more than {MOST_MEMBERS:,}")
     names: dict[str, str] = {}
     for item in every:
-        require_plain(wheel, item.filename.removesuffix("/"))
+        require_plain(wheel, item.orig_filename.removesuffix("/"))  # zipfile cuts the other one at a NUL
         name = item.filename if item.filename.isascii() else unicodedata.normalize("NFC", item.filename)
         if (before := names.setdefault(name, item.filename)) is not item.filename:
             raise wheel.fault(item.filename, _twice(before, item.filename))
@@ -93,7 +95,12 @@ def offsets(wheel: Wheel, archive: zipfile.ZipFile, members: Iterable[zipfile.Zi
 
 def time_of(item: zipfile.ZipInfo) -> int:
     """Return a member's time, which has no zone and is taken as UTC; impossible ones become the earliest."""
-    year, month, day, hour, minute, second = item.date_time
+    return _seconds(item.date_time)
+
+
+@lru_cache(maxsize=1024)  # most members of a wheel have one of few times
+def _seconds(time: tuple[int, int, int, int, int, int]) -> int:
+    year, month, day, hour, minute, second = time
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60):
         return EARLIEST_TIME
     return max(EARLIEST_TIME, timegm((year, month, day, hour, minute, min(second, 59), 0, 0, 0)))
@@ -107,13 +114,21 @@ def is_executable(item: zipfile.ZipInfo) -> bool:
 
 def require_plain(wheel: Wheel, path: str) -> None:
     """Raise BuildError unless a path stays where it is put, on every system and in every layer."""
-    if "\\" in path or _DRIVE.match(path) or "\0" in path:
-        raise wheel.fault(path, "its name is no path of this system")
+    if not path.isprintable() or "\\" in path or ":" in path[1:2]:  # rare, and cheaper to ask than the pattern
+        _require_of_this_system(wheel, path)
+    framed = f"/{path}/"
+    if "//" not in framed and "/." not in framed:
+        return
     for part in path.split("/"):
         if part in ("", ".", ".."):
             raise wheel.fault(path, "its name leads elsewhere")
         if part.startswith(WHITEOUT):
             raise wheel.fault(path, "a name that begins with .wh. deletes files of other layers")
+
+
+def _require_of_this_system(wheel: Wheel, path: str) -> None:
+    if _FOREIGN.search(path):
+        raise wheel.fault(path.encode("unicode_escape").decode(), "its name is no path of this system")
 
 
 def _twice(before: str, name: str) -> str:
@@ -144,10 +159,13 @@ def _require_file_or_folder(wheel: Wheel, item: zipfile.ZipInfo) -> None:
             f"it is compressed by {method}, which wheels may not use",
             hint="have the wheel built again with deflate, as every build backend does by itself",
         )
+    is_folder = item.filename.endswith("/")
+    if is_folder and item.file_size:
+        raise wheel.fault(item.filename, "it is a folder, and has content")
     kind = stat.S_IFMT(item.external_attr >> 16) if item.create_system == _UNIX else 0
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+    if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG):
         # pip would write the link's target into a plain file, which is certainly not what its publisher meant.
-        what = "a symbolic link" if kind == stat.S_IFLNK else "neither a file nor a folder"
+        what = "a symbolic link" if kind == stat.S_IFLNK else "not the file or folder that its name says"
         raise wheel.fault(item.filename, f"it is {what}, which no installer makes from a wheel")
 
 
@@ -170,7 +188,8 @@ def _ends(archive: zipfile.ZipFile) -> dict[int, int]:
 
 
 def _raw_name(item: zipfile.ZipInfo) -> bytes:
-    return item.orig_filename.encode("utf-8" if item.flag_bits & _UTF_8 else "cp437")
+    name = item.orig_filename
+    return name.encode("utf-8" if name.isascii() or item.flag_bits & _UTF_8 else "cp437")
 
 
 def _compared(wheel: Wheel, item: zipfile.ZipInfo, raw: bytes, header: bytes) -> int:
@@ -182,7 +201,7 @@ def _compared(wheel: Wheel, item: zipfile.ZipInfo, raw: bytes, header: bytes) ->
         raise wheel.fault(item.filename, "the header before it is another member's")
     if method != item.compress_type or flags & _ENCRYPTED:
         raise wheel.fault(item.filename, "its header and the zip's directory disagree on its compression")
-    known = ((crc, item.CRC), (packed, item.compress_size), (size, item.file_size))
-    if not flags & _HAS_DESCRIPTOR and any(own not in (said, _IN_EXTRA) for own, said in known):
+    is_same = packed in (item.compress_size, _IN_EXTRA) and size in (item.file_size, _IN_EXTRA) and crc == item.CRC
+    if not is_same and not flags & _HAS_DESCRIPTOR:
         raise wheel.fault(item.filename, "its header and the zip's directory disagree on its size or CRC-32")
     return _LOCAL.size + int(name_bytes) + int(extra_bytes)

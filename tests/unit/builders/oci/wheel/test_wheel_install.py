@@ -169,6 +169,12 @@ def test_what_an_installer_writes_is_not_taken_from_the_wheel(tmp_path: Path) ->
     assert f"{SITE}/{INFO}/direct_url.json" not in found
 
 
+@pytest.mark.parametrize("version", [b"1", b"1.0", b"1.9", b"1.10.2"])
+def test_every_first_version_of_the_format_is_known(tmp_path: Path, version: bytes) -> None:
+    text = WHEEL.replace(b"Wheel-Version: 1.0", b"Wheel-Version: " + version)
+    assert f"{SITE}/tiny.py" in files(tmp_path, Member("tiny.py"), Member(f"{INFO}/WHEEL", text))
+
+
 def test_signatures_need_no_row_and_are_installed(tmp_path: Path) -> None:
     members = [Member(f"{INFO}/RECORD.jws", b"{}"), *completed([Member("a.py")])]
     found = contents(tmp_path, *members)
