@@ -13,7 +13,7 @@ from lj_image.oci.reference import Reference
 from lj_image.plan import Plan
 from lj_image.release.assembly import Assembly, AssemblyOptions, Compression, Shop, assemble_releases
 from lj_image.release.outputs import Output, require_possible, write
-from lj_image.release.record import Records
+from lj_image.release.record import Built, Records
 
 if TYPE_CHECKING:
     from lj_image.oci.source import SourceImage
@@ -48,6 +48,12 @@ def assemble_and_show(
         app.print(_line(item))
     if not places:
         app.say(f"it lies in the OCI layout {shop.cache.folder} as {found[0].reference}; --output writes it elsewhere")
+
+
+def assemble_one(app: App, plan: Plan) -> tuple[Built, bool]:
+    """Assemble the image of a plan into the cache; return what is recorded of it, and whether it was up to date."""
+    (found,) = assemble_releases([plan], AssemblyOptions(), _shop(app, plan))
+    return found.built, found.up_to_date
 
 
 def _shop(app: App, plan: Plan) -> Shop:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lj_image.cli.app import App
+from lj_image.cli.options import builder_option
 
 if TYPE_CHECKING:
     from lj_image.plan import Plan
@@ -21,13 +22,7 @@ if TYPE_CHECKING:
 @click.option("--set", "sets", multiple=True, metavar="NAME=VERSION", help="Try a version without editing; repeat it.")
 @click.option("--no-cache", is_flag=True, help="Run every step again.")
 @click.option("--platform", metavar="OS/ARCH,…", help="Such as linux/arm64; the oci builder takes several.")
-@click.option(
-    "--builder",
-    type=click.Choice(["auto", "docker", "docker-classic", "oci"]),
-    default="auto",
-    show_default=True,
-    help="docker needs an engine; oci assembles the layers itself; auto takes docker where an engine answers.",
-)
+@builder_option
 @click.option(
     "--output",
     "outputs",

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from lj_image.cli.app import App
+from lj_image.cli.options import builder_option
 
 if TYPE_CHECKING:
     from lj_image.catalog.release import Release
+    from lj_image.plan import Plan
     from lj_image.release.build import Workshop
+    from lj_image.release.builder_choice import BuilderChoice, BuilderName
     from lj_image.release.pipeline.report import RunReport
     from lj_image.release.pipeline.work import Means
+    from lj_image.release.publish import Sender
+    from lj_image.release.record import Built
 
 
 @click.command("release")
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--variant", help="The variant; by default the first one that is configured.")
 @click.option("--region", "regions", multiple=True, help="Region whose VPC name to publish; repeat it, or 'all'.")
 @click.option("--public", is_flag=True, help="Publish the public name, too.")
+@builder_option
 @click.option("--dry-run", is_flag=True, help="Check the files, ask every registry, build and send nothing.")
 @click.option(
     "--output",
@@ -38,6 +44,7 @@ def command(
     variant: str | None,
     regions: tuple[str, ...],
     public: bool,
+    builder: BuilderName,
     dry_run: bool,
     output: Path | None,
     summary: Path | None,
@@ -50,11 +57,12 @@ def command(
     \b
     lj-image release 25.02 --public --region all
     lj-image release 25.02 --region cn-beijing
+    lj-image release 25.02 --public --builder oci
     """
     from lj_image.release.pipeline import run
     from lj_image.release.pipeline.work import Asked
 
-    asked = Asked(release, variant, regions, public, dry_run, output, summary)
+    asked = Asked(release, variant, regions, public, dry_run, builder, output, summary)
     with _ended_like_ctrl_c():
         report = run.release(asked, _means(app))
     if as_json:
@@ -68,16 +76,25 @@ def command(
 
 def _means(app: App) -> Means:
     from lj_image.builders.docker import engine
-    from lj_image.builders.docker.push import EngineSender
     from lj_image.builders.docker.view import view
     from lj_image.catalog.lint import lint
     from lj_image.cli.push import push_progress
     from lj_image.cli.workshop import workshop
+    from lj_image.release.builder_choice import choose_builder
     from lj_image.release.pipeline.work import Means
+    from lj_image.release.senders import sender_for
     from lj_image.templating import project_templates
 
     def tools(release: Release) -> Workshop:
         return workshop(app, release, engine.connect())
+
+    def sender(release: Release, built: Built | None, choice: BuilderChoice) -> Sender:
+        return sender_for(built, release, app.config, app.say, connect=engine.connect, assembles=choice.assembles)
+
+    def assemble(plan: Plan) -> tuple[Built, bool]:
+        from lj_image.cli.assembling import assemble_one  # late, as it brings all of the assembler
+
+        return assemble_one(app, plan)
 
     return Means(
         catalog=app.catalog,
@@ -86,8 +103,10 @@ def _means(app: App) -> Means:
         resolve=app.release,
         lock=app.lock,
         templates=lambda: project_templates(app.catalog.root, app.config.cache_dir),
+        choose=lambda wanted: choose_builder(wanted, ()),
         workshop=tools,
-        sender=lambda tools: EngineSender(tools.api),
+        assemble=assemble,
+        sender=sender,
         observe=view,
         push_progress=push_progress,
         say=app.say,

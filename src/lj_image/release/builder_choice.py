@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from lj_image.errors import EngineError, UsageError
 
 BuilderName = Literal["auto", "docker", "docker-classic", "oci"]
+BUILDERS: Final[tuple[BuilderName, ...]] = get_args(BuilderName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,11 @@ class BuilderChoice:
 
     name: BuilderName
     reason: str
+
+    @property
+    def assembles(self) -> bool:
+        """Whether the image is made without an engine."""
+        return self.name == "oci"
 
 
 def only_oci(

@@ -75,8 +75,10 @@ class _Watcher:
 class RegistrySender:
     """Publishes the image of one record; its digest is known before the first byte goes out."""
 
-    def __init__(self, built: Built, config: Config, remote: Remote, *, complete: Callable[[], None]) -> None:
-        """`complete` brings the base's layers into the cache: called when a registry lacks some, and so does it."""
+    def __init__(self, built: Built | None, config: Config, remote: Remote, *, complete: Callable[[], None]) -> None:
+        """Without a record, registries can only be asked.
+
+        `complete` brings the base's layers into the cache: called when a registry lacks some, and so does it."""
         self._built, self._config, self._remote, self._complete = built, config, remote, complete
 
     def digests(self, image_id: str) -> tuple[str, ...] | None:
@@ -114,7 +116,7 @@ class RegistrySender:
 
     def _image(self, image_id: str) -> SourceImage:
         """Return the image; its base's layers may be mounted where the base came from."""
-        if image_id != self._built.image_id:
+        if self._built is None or image_id != self._built.image_id:
             raise ArtifactError(f"the cache has no image {image_id}", hint="build it again")
         image, blobs = assembled_image(self._built, self._config), LayerCache(self._config.cache_dir).blobs
         origin = _origin(self._config.mirrored(self._built.base.partition("@")[0]))
@@ -186,8 +188,13 @@ def sender_for(
     *,
     connect: Callable[[], docker.APIClient],
     via_engine: bool = False,
+    assembles: bool = False,
 ) -> Sender:
-    """Return what publishes the image of a record: an assembled one goes out without an engine unless that is asked."""
-    if built is None or built.builder != BUILDER or via_engine:
+    """Return what publishes the image of a record: an assembled one goes out without an engine unless that is asked.
+
+    Where nothing was built yet, `assembles` says what a build would do.
+    """
+    is_assembled = assembles if built is None else built.builder == BUILDER
+    if via_engine or not is_assembled:
         return engine_sender(built, release, connect(), config, say)
     return RegistrySender(built, config, Registries(), complete=lambda: bring_base(release, config, say))

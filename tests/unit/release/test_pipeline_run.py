@@ -16,15 +16,17 @@ from lj_image.catalog.lint import lint
 from lj_image.catalog.release import Release
 from lj_image.catalog.resolve import resolve
 from lj_image.config import Config
-from lj_image.errors import BuildError, LjImageError, LockError, PublishError
+from lj_image.errors import BuildError, EngineError, LjImageError, LockError, PublishError
 from lj_image.lock.lock import Lock
 from lj_image.plan import Plan, plan_digest
 from lj_image.release.build import Workshop
+from lj_image.release.builder_choice import BuilderChoice, BuilderName
 from lj_image.release.pipeline import making
 from lj_image.release.pipeline.report import RunReport
 from lj_image.release.pipeline.run import release as run_release
 from lj_image.release.pipeline.summary import markdown
 from lj_image.release.pipeline.work import Asked, Means
+from lj_image.release.publish import Sender
 from lj_image.release.record import Built, Record, Records, Verified
 from lj_image.templating import Templates
 from lj_image.verify.report import Check, VerifyReport
@@ -32,6 +34,7 @@ from samples.locks import made_up_lock
 from samples.tiny import RELEASE
 
 IMAGE_ID = "sha256:" + "1" * 64
+OCI_ID = "sha256:" + "2" * 64
 DIGEST = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64
 AT = "2025-02-28T10:00:00+00:00"
@@ -54,6 +57,7 @@ class World:
     """Builds, proofs and pushes that were really made."""
     said: list[str] = field(default_factory=list)
     passes: bool = True
+    has_engine: bool = True
 
     def run(self, *regions: str, public: bool = True, dry_run: bool = False, **asked: Any) -> RunReport:
         """Run once."""
@@ -67,8 +71,10 @@ class World:
                 resolve=lambda name, variant: resolve(self.catalog, self.config, name, variant=variant),
                 lock=self.lock,
                 templates=lambda: Templates(()),
-                workshop=lambda release: cast("Workshop", None),
-                sender=lambda workshop: self,
+                choose=self.choose,
+                workshop=self.workshop,
+                assemble=self.assemble,
+                sender=self.sender,
                 observe=lambda: None,
                 push_progress=lambda: None,
                 say=self.said.append,
@@ -79,13 +85,36 @@ class World:
         self._fail("lock")
         return made_up_lock(release)
 
+    def choose(self, wanted: BuilderName) -> BuilderChoice:
+        if wanted == "auto" and not self.has_engine:
+            return BuilderChoice("oci", "no engine answers")
+        return BuilderChoice(wanted, "asked for")
+
+    def workshop(self, release: Release) -> Workshop:
+        if not self.has_engine:
+            raise EngineError("no engine answers at unix:///nobody", hint="start the engine, or set DOCKER_HOST")
+        return cast("Workshop", None)
+
+    def sender(self, release: Release, built: Built | None, choice: BuilderChoice) -> Sender:
+        """Return ourselves; an engine is needed for all that was not assembled."""
+        if not choice.assembles:
+            self.workshop(release)
+        assert built is None or (built.builder == "oci") == choice.assembles
+        return self
+
+    def assemble(self, plan: Plan) -> tuple[Built, bool]:
+        return self._made(plan, "assemble", "oci", OCI_ID)
+
     def build(self, plan: Plan, *rest: Any) -> tuple[Built, bool]:
-        self._fail("build")
+        return self._made(plan, "build", "docker", IMAGE_ID)
+
+    def _made(self, plan: Plan, what: str, builder: str, image_id: str) -> tuple[Built, bool]:
+        self._fail(what)
         there = self.record()
-        if there is not None and there.built is not None:
+        if there is not None and there.built is not None and there.built.builder == builder:
             return there.built, True
-        self.done.append("build")
-        built = Built(IMAGE_ID, "tiny:t", "i", plan_digest(plan), "l", "docker", "base", AT, 1.0, 1024**2)
+        self.done.append(what)
+        built = Built(image_id, "tiny:t", "i", plan_digest(plan), "l", builder, "base", AT, 1.0, 1024**2)
         self.records.update(plan.key, lambda _: Record("tiny", "25.02", "open", built))
         return built, False
 
@@ -156,6 +185,58 @@ def test_one_run_goes_all_the_way_and_the_next_one_repeats_nothing(world: World)
     )
     assert f"verify: skipped, this image was proven at {AT}" in world.said
     assert f"push: skipped, already: 3 places have {DIGEST}" in world.said
+
+
+def test_the_oci_builder_goes_all_the_way_and_the_summary_names_it(world: World) -> None:
+    report = world.run("north", builder="oci")
+    assert report.error is None
+    assert world.done == ["assemble", "verify", PUBLIC, NORTH]
+    assert "builder: oci (asked for)" in world.said
+    assert "| builder | `oci` |" in world.page.read_text()
+    assert report.to_json()["builder"] == "oci"
+    assert report.steps[2].what == f"tiny:t {OCI_ID}, 1.0 MiB compressed, by oci"
+    assert states(world.run("north", builder="oci"))["build"] == "skipped"
+    assert world.done == []
+
+
+def test_without_an_engine_the_image_is_assembled_and_the_proof_says_what_it_lacks(world: World) -> None:
+    world.has_engine = False
+    report = world.run("north")
+    assert (report.exit_code, report.steps[-1].name, world.tags) == (1, "verify", {})
+    assert report.error is not None
+    assert report.error.message == "a proof needs an engine: no engine answers at unix:///nobody"
+    assert report.error.hint is not None
+    assert "lj-image push 25.02 --no-verify" in report.error.hint
+    assert world.done == ["assemble"]
+
+
+def test_what_was_proven_is_published_where_no_engine_is(world: World) -> None:
+    world.run(public=True, builder="oci")
+    world.has_engine = False
+    assert world.run("north").exit_code == 0
+    assert world.done == [NORTH]
+
+
+def test_another_builder_makes_another_image_which_is_proven_anew(world: World) -> None:
+    world.run("north", builder="oci")
+    world.tags.clear()
+    report = world.run("north", builder="docker")
+    assert report.error is None
+    assert world.done == ["build", "verify", PUBLIC, NORTH]
+    assert report.record is not None
+    assert report.record.built is not None
+    assert report.record.built.builder == "docker"
+
+
+def test_a_dry_run_asks_registries_though_no_engine_answers(world: World) -> None:
+    world.run("north")
+    world.has_engine = False
+    report = world.run("north", dry_run=True)
+    assert report.exit_code == 0
+    assert world.done == []
+    world.records.path("25.02-open").unlink()
+    report = world.run("north", dry_run=True)
+    assert report.steps[2].what.startswith("would assemble, without an engine, ")
 
 
 @pytest.mark.parametrize("step", ["lock", "build", "verify", "push"])

@@ -1,4 +1,4 @@
-"""The steps that need an engine: build, and the proof of what was built."""
+"""The steps that make the image, with an engine or without, and prove it, which needs one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from lj_image import __version__
-from lj_image.errors import VerificationError
+from lj_image.errors import EngineError, VerificationError
 from lj_image.plan import plan_digest
-from lj_image.release.build import Options, build
+from lj_image.release.build import Options, Workshop, build
 from lj_image.release.pipeline.files import are_there, contents_of, digest_of, sha256_of
 from lj_image.release.pipeline.step import Done, Kept, Step
 from lj_image.release.pipeline.work import Work
@@ -22,22 +22,31 @@ JUNIT: Final = "verify.junit.xml"
 
 
 def build_step(work: Work) -> Step:
-    """Return the step that builds; whether the image is up to date, the build itself knows best: it asks the engine."""
+    """Return the step that builds; whether the image is up to date, the build itself knows best."""
 
     def act() -> Done:
-        built, up_to_date = build(work.plan, Options(), work.workshop, work.means.observe)
+        built, up_to_date = _build(work)
         return Done(f"up to date: {_told(built)}", "skipped") if up_to_date else Done(_told(built))
 
     return Step(
         "build",
-        "making the image, unless the engine has it",
+        "making the image, unless it is there",
         lambda: digest_of(plan_digest(work.plan), work.plan.lock.digest),
         act,
     )
 
 
+def _build(work: Work) -> tuple[Built, bool]:
+    choice = work.choice
+    if not choice.assembles:
+        return build(work.plan, Options(choice.name), work.workshop, work.means.observe)
+    work.means.say(f"builder: oci ({choice.reason})")
+    return work.means.assemble(work.plan)
+
+
 def _told(built: Built) -> str:
-    return f"{built.tag} {built.image_id}, {built.size_bytes / 1024**2:,.1f} MiB"
+    how = " compressed" if built.builder == "oci" else ""
+    return f"{built.tag} {built.image_id}, {built.size_bytes / 1024**2:,.1f} MiB{how}, by {built.builder}"
 
 
 def verify_step(work: Work) -> Step:
@@ -51,7 +60,7 @@ def verify_step(work: Work) -> Step:
     def act() -> Done:
         image_id = _built(work)
         folder = work.states.files
-        report, _ = prove(work.plan, image_id, work.workshop, junit=folder / JUNIT)
+        report, _ = prove(work.plan, image_id, _workshop(work), junit=folder / JUNIT)
         work.report = report
         write_whole(folder / REPORT, _json(work), alone=True)
         _hand_out(folder, work.folder)
@@ -70,6 +79,18 @@ def verify_step(work: Work) -> Step:
         return Done(f"this image was proven at {record.verified.at}", "skipped")
 
     return Step("verify", "holding the image against its promises", inputs, act, still)
+
+
+def _workshop(work: Work) -> Workshop:
+    """Return engine, store and records; raises EngineError that says what can be done without an engine."""
+    try:
+        return work.workshop
+    except EngineError as error:
+        raise EngineError(
+            f"a proof needs an engine: {error.message}",
+            hint=f"{error.hint}; the same command goes on here\n"
+            f"or publish without a proof, which the record will say: lj-image push {work.asked.release} --no-verify",
+        ) from None
 
 
 def _built(work: Work) -> str:

@@ -27,8 +27,9 @@ def _planned(name: StepName, act: Callable[[], Done]) -> Step:
 def _building(work: Work) -> str:
     built = work.built()
     if built is not None and built.plan == plan_digest(work.plan):
-        return f"would ask the engine for {built.image_id}, built at {built.at} from this plan"
-    return f"would build {total_line(work.plan)}"
+        return f"would look for {built.image_id}, built at {built.at} from this plan by {built.builder}"
+    how = "assemble, without an engine," if work.choice.assembles else "build"
+    return f"would {how} {total_line(work.plan)}"
 
 
 def _verifying(work: Work) -> str:

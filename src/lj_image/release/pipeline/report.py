@@ -108,6 +108,7 @@ class RunReport:
         built, verified = record.built, record.verified
         return {
             "image_id": built.image_id if built else None,
+            "builder": built.builder if built else None,
             "plan": built.plan if built else None,
             "lock": built.lock if built else None,
             "inputs": built.inputs if built else None,

@@ -43,7 +43,7 @@ def _facts(report: RunReport) -> Iterator[str]:
     built = report.record.built if report.record else None
     verified = report.record.verified if report.record else None
     if built:
-        rows += [("image", built.image_id), ("base", built.base), ("lock", built.lock)]
+        rows += [("image", built.image_id), ("builder", built.builder), ("base", built.base), ("lock", built.lock)]
         rows += [("size", f"{built.size_bytes / 1024**2:,.1f} MiB")]
     if verified and built and verified.image_id == built.image_id:
         word = "passed" if verified.passed else "FAILED"

@@ -16,6 +16,7 @@ from lj_image.errors import Location
 from lj_image.lock.lock import Lock
 from lj_image.plan import Plan, plan
 from lj_image.release.build import Workshop
+from lj_image.release.builder_choice import BuilderChoice, BuilderName
 from lj_image.release.pipeline.state import States
 from lj_image.release.publish import Outcome, Sender
 from lj_image.release.record import Built, Record, Records
@@ -51,6 +52,7 @@ class Asked:
     regions: tuple[str, ...] = ()
     public: bool = False
     dry_run: bool = False
+    builder: BuilderName = "auto"
     output: Path | None = None
     """Folder of the files that a run leaves; by default build/release/<image>/<key> beside `images/`."""
     summary: Path | None = None
@@ -67,9 +69,14 @@ class Means:
     resolve: Callable[[str, str | None], Release]
     lock: Callable[[Release], Lock]
     templates: Callable[[], Templates]
+    choose: Callable[[BuilderName], BuilderChoice]
+    """Says which builder is taken, and why; for `auto` an engine is asked whether it answers."""
     workshop: Callable[[Release], Workshop]
     """Connects to the engine."""
-    sender: Callable[[Workshop], Sender]
+    assemble: Callable[[Plan], tuple[Built, bool]]
+    """Makes an image without an engine; returns what is recorded of it, and whether it was up to date."""
+    sender: Callable[[Release, Built | None, BuilderChoice], Sender]
+    """Returns what carries the image of a record; where there is none, it only asks registries."""
     observe: Callable[[], Any]
     """A context manager that gives an observer of a build."""
     push_progress: Callable[[], PushProgress | None]
@@ -97,6 +104,11 @@ class Work:
         return plan(self.release, self.means.lock(self.release))
 
     @cached_property
+    def choice(self) -> BuilderChoice:
+        """The builder of this run."""
+        return self.means.choose(self.asked.builder)
+
+    @cached_property
     def workshop(self) -> Workshop:
         """Engine, store and records; raises EngineError when no engine answers."""
         return self.means.workshop(self.release)
@@ -104,7 +116,10 @@ class Work:
     @cached_property
     def sender(self) -> Sender:
         """What asks registries, and carries images to them."""
-        return self.means.sender(self.workshop)
+        built = self.built()
+        if built is not None and (built.builder == "oci") != self.choice.assembles:
+            built = None  # a dry run after a run with the other builder: this image is not what would be sent
+        return self.means.sender(self.release, built, self.choice)
 
     def record(self) -> Record | None:
         """Return the record as it stands now."""
