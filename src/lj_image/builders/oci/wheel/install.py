@@ -132,13 +132,13 @@ def _require_complete(source: _Opened) -> None:
             raise source.wheel.fault(path, "RECORD lists it, and it is not there")
 
 
-def _entry_points(source: _Opened) -> Mapping[str, str]:
+def _entry_points(source: _Opened) -> scripts.EntryPoints:
     name = f"{source.info}/entry_points.txt"
-    return scripts.entry_points(source.wheel, name, source.read(name)) if source.has(name) else {}
+    return scripts.entry_points(source.wheel, name, source.read(name)) if source.has(name) else scripts.EntryPoints()
 
 
 def _members(
-    source: _Opened, scheme: Scheme, points: Mapping[str, str], places: Places, rows: list[Row]
+    source: _Opened, scheme: Scheme, points: scripts.EntryPoints, places: Places, rows: list[Row]
 ) -> Iterator[File]:
     """Yield the files that come out of the wheel, and add their rows."""
     ours = {f"{source.info}/{name}" for name in (*_OURS, "RECORD")}
@@ -200,7 +200,7 @@ def _begins_with_placeholder(source: _Opened, item: zipfile.ZipInfo) -> bool:
         raise source.wheel.fault(item.filename, f"it cannot be read ({error})") from None
 
 
-def _made(source: _Opened, scheme: Scheme, points: Mapping[str, str], mtime: int) -> Iterator[File]:
+def _made(source: _Opened, scheme: Scheme, points: scripts.EntryPoints, mtime: int) -> Iterator[File]:
     owner, info = source.wheel.file, f"{scheme.site_packages}/{source.info}"
     for name, text in scripts.generated(points, scheme):
         yield File(f"{scheme.scripts}/{name}", EXECUTABLE_MODE, mtime, Written(text), owner)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.metadata import Distribution
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,7 @@ from lj_image.builders.oci.wheel.wheel import Wheel
 PLACEHOLDER: Final = b"#!python"
 """How a script begins whose interpreter an installer fills in."""
 _NAME: Final = re.compile(r"[\w.+-]+")
-_OBJECT: Final = re.compile(r"\s*(?P<module>\w+(?:\.\w+)*)\s*:\s*(?P<function>\w+(?:\.\w+)*)\s*(?:\[[^\[\]]*\]\s*)?")
+_OBJECT: Final = re.compile(r"(?P<module>\w+(?:\.\w+)*):(?P<function>\w+(?:\.\w+)*)\s*(?:\[[^\[\]]*\]\s*)?")
 _PIPS: Final = re.compile(r"pip(\d+(\.\d+)?)?")
 _EASY_INSTALLS: Final = re.compile(r"easy_install(-\d+\.\d+)?")
 
@@ -50,7 +51,7 @@ if __name__ == '__main__':
 """
 
 
-class _EntryPoints(Distribution):
+class _Metadata(Distribution):
     """Metadata of which entry_points.txt alone is asked for."""
 
     def __init__(self, text: str) -> None:
@@ -63,26 +64,38 @@ class _EntryPoints(Distribution):
         return Path(str(path))
 
 
-def entry_points(wheel: Wheel, member: str, content: bytes) -> Mapping[str, str]:
-    """Return name -> object of each console and GUI script; raises BuildError for what no script can be made of."""
+@dataclass(frozen=True, slots=True)
+class EntryPoints:
+    """Name -> object of each script that a wheel asks for."""
+
+    console: Mapping[str, str] = field(default_factory=dict)
+    gui: Mapping[str, str] = field(default_factory=dict)
+
+
+def entry_points(wheel: Wheel, member: str, content: bytes) -> EntryPoints:
+    """Return the console and GUI scripts; raises BuildError for what no script can be made of."""
     try:
-        found = _EntryPoints(content.decode()).entry_points
+        found = _Metadata(content.decode()).entry_points
     except (UnicodeDecodeError, ValueError, TypeError, AttributeError) as error:
         raise wheel.fault(member, f"it cannot be read ({error})") from None
-    scripts: dict[str, str] = {}
-    for group in ("console_scripts", "gui_scripts"):
-        for point in found.select(group=group):
-            if not _NAME.fullmatch(point.name) or point.name in (".", ".."):
-                raise wheel.fault(member, f"the entry point {point.name!r} is no name of a script")
-            if not _OBJECT.fullmatch(point.value):
-                raise wheel.fault(member, f"the entry point {point.name} names no function: {point.value!r}")
-            scripts[point.name] = point.value
-    return scripts
+    console, gui = (
+        {point.name: _checked(wheel, member, point) for point in found.select(group=group)}
+        for group in ("console_scripts", "gui_scripts")
+    )
+    return EntryPoints(console, gui)
 
 
-def generated(points: Mapping[str, str], scheme: Scheme) -> Iterator[tuple[str, bytes]]:
+def _checked(wheel: Wheel, member: str, point: EntryPoint) -> str:
+    if not _NAME.fullmatch(point.name) or point.name in (".", ".."):
+        raise wheel.fault(member, f"the entry point {point.name!r} is no name of a script")
+    if not _OBJECT.fullmatch(point.value):
+        raise wheel.fault(member, f"the entry point {point.name} names no function: {point.value!r}")
+    return point.value
+
+
+def generated(points: EntryPoints, scheme: Scheme) -> Iterator[tuple[str, bytes]]:
     """Yield name and text of the script of each entry point."""
-    for name, value in _versioned(points, scheme.python).items():
+    for name, value in (_versioned(points.console, scheme.python) | dict(points.gui)).items():
         found = _OBJECT.fullmatch(value)
         assert found is not None
         function = found["function"]
@@ -96,11 +109,12 @@ def rewritten(script: bytes, scheme: Scheme) -> bytes:
     return b"#!" + scheme.executable.encode() + b"\n" + rest
 
 
-def is_wrapper(name: str, points: Mapping[str, str]) -> bool:
+def is_wrapper(name: str, points: EntryPoints) -> bool:
     """Say whether a script was made by a build backend for an entry point, so that the generated one stands for it."""
     lowered = name.lower()
     endings = (ending for ending in (".exe", "-script.py", ".pya") if lowered.endswith(ending))
-    return name[: len(name) - len(next(endings, ""))] in points
+    stem = name[: len(name) - len(next(endings, ""))]
+    return stem in points.console or stem in points.gui
 
 
 def _versioned(points: Mapping[str, str], python: str) -> dict[str, str]:
