@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from lj_image.builders.oci.recipe import LayerRecipe
 from lj_image.catalog.release import PipSource
 from lj_image.config import Config
 from lj_image.dockerfile import labels
+from lj_image.errors import UsageError
 from lj_image.lock.progress import Progress
 from lj_image.lock.store import ArtifactStore
 from lj_image.oci.descriptor import Descriptor
@@ -107,12 +108,12 @@ class _Prepared:
 def assemble_releases(plans: Sequence[Plan], options: AssemblyOptions, shop: Shop) -> tuple[Assembly, ...]:
     """Assemble one image for each plan; several platforms of a release become one index under the tag.
 
-    What needs an engine is refused before anything is done. Raises UsageError, BuildError, ArtifactError.
+    What needs an engine is refused before anything is done, and a base that is missing before anything is fetched.
+    Raises UsageError, BuildError, ArtifactError.
     """
-    for plan in plans:
-        require_assemblable(plan)
+    _require_possible(plans)
     with shop.cache.in_use():
-        found = tuple(_assembled(plan, options, shop) for plan in plans)
+        found = tuple(_each_assembled(plans, options, shop))
         named = found[0].manifest if len(found) == 1 else _index(found, shop.cache)
         shop.cache.layout().set_reference(found[0].reference, named)
         shop.cache.mark_used(named.digest)
@@ -125,11 +126,25 @@ def _index(found: Sequence[Assembly], cache: LayerCache) -> Descriptor:
     return index.descriptor()
 
 
-def _assembled(plan: Plan, options: AssemblyOptions, shop: Shop) -> Assembly:
+def _require_possible(plans: Sequence[Plan]) -> None:
+    for number, plan in enumerate(plans):
+        if plan.key in (before.key for before in plans[:number]):
+            raise UsageError(f"the platform {plan.release.platform} is asked for twice", hint="name each one once")
+        require_assemblable(plan)
+
+
+def _each_assembled(plans: Sequence[Plan], options: AssemblyOptions, shop: Shop) -> Iterator[Assembly]:
+    started = time.monotonic()
+    bases = [_base(plan, options, shop) for plan in plans]
+    for plan, base in zip(plans, bases, strict=True):
+        yield _assembled(plan, base, options, shop, started)
+        started = time.monotonic()
+
+
+def _assembled(plan: Plan, base: OciBase, options: AssemblyOptions, shop: Shop, started: float) -> Assembly:
     release = plan.release
     shop.say(f"{release.image} {release.name}, variant {release.variant} ({release.variant_reason})")
-    started = time.monotonic()
-    prepared = _prepare(plan, options, shop)
+    prepared = _prepare(plan, base, options, shop)
     known = None if options.no_cache else _present(prepared, shop)
     if known is not None:
         return Assembly(plan, known[0], known[1], prepared.base, True)
@@ -147,9 +162,8 @@ def _assembled(plan: Plan, options: AssemblyOptions, shop: Shop) -> Assembly:
     return Assembly(plan, built, image.manifest, prepared.base, False)
 
 
-def _prepare(plan: Plan, options: AssemblyOptions, shop: Shop) -> _Prepared:
-    _fetch(plan, shop)
-    base = base_of(
+def _base(plan: Plan, options: AssemblyOptions, shop: Shop) -> OciBase:
+    return base_of(
         plan.release.base,
         plan.release.platform,
         config=shop.config,
@@ -157,6 +171,10 @@ def _prepare(plan: Plan, options: AssemblyOptions, shop: Shop) -> _Prepared:
         override=options.base,
         say=shop.say,
     )
+
+
+def _prepare(plan: Plan, base: OciBase, options: AssemblyOptions, shop: Shop) -> _Prepared:
+    _fetch(plan, shop)
     recipes = recipes_of(plan, base, files=_files(plan, base, shop), is_lazy=options.is_lazy)
     return _Prepared(plan, base, recipes, _inputs(plan, base, recipes, options))
 
