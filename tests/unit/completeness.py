@@ -71,9 +71,12 @@ def _text(path: str) -> str:
 
 
 def _source_of(path: str, function: str) -> str:
-    """Return the text of one function of a module."""
-    found = re.search(rf"^def {function}\(.*?(?=^\S|\Z)", _text(path).replace("\n) ->", "\n  ) ->"), re.M | re.S)
-    return found.group() if found else ""
+    """Return the text of one function or method of a module."""
+    text = _text(path).replace("\n) ->", "\n  ) ->")
+    if (start := re.search(rf"^( *)def {function}\(", text, re.M)) is None:
+        return ""
+    end = re.compile(rf"^ {{0,{len(start[1])}}}\S", re.M).search(text, start.end())
+    return text[start.start() : end.start() if end else len(text)]
 
 
 def _has_case(text: str, name: str) -> bool:
@@ -106,6 +109,17 @@ def _template(kind: Kind) -> str | None:
     return f"templates/components/{kind.name}.j2, in both forms (mounts, staged)"
 
 
+def _oci_step(kind: Kind) -> str | None:
+    layer = next((item.__name__ for item in get_args(plan.Layer) if item.kind == kind.name), None)
+    known = layer and _has_case(_source_of("src/lj_image/builders/oci/recipe.py", "sources"), layer)
+    if known or kind.name in WITHOUT_LAYER:
+        return None
+    return (
+        "its layer's `case` in builders/oci/recipe.py: sources (and _roots); where only a container can make it, "
+        "with AptLayer there and in assemble.py: require_assemblable"
+    )
+
+
 def _probe(kind: Kind) -> str | None:
     known = kind.value and _has_case(_source_of("src/lj_image/verify/probes/__init__.py", "probe_name"), kind.value)
     return None if known else "its `case` in verify/probes/__init__.py: probe_name"
@@ -129,7 +143,7 @@ def _description(kind: Kind) -> str | None:
 
 
 KIND_PARTS: tuple[Callable[[Kind], str | None], ...] = (
-    *(_value_class, _resolution, _layer, _template, _probe, _sample, _reviewed, _description),
+    *(_value_class, _resolution, _layer, _template, _oci_step, _probe, _sample, _reviewed, _description),
 )
 
 Ask = Callable[[str, Mapping[str, str]], str | None]

@@ -48,6 +48,8 @@ def test_a_made_up_kind_lacks_everything_and_is_told_where_to_add_it() -> None:
         "kind 'conda': a layer with `kind = \"conda\"` in plan.py, and its `case` in _layers_of; "
         "or why not, in WITHOUT_LAYER",
         "kind 'conda': templates/components/conda.j2, in both forms (mounts, staged)",
+        "kind 'conda': its layer's `case` in builders/oci/recipe.py: sources (and _roots); where only a container can "
+        "make it, with AptLayer there and in assemble.py: require_assemblable",
         "kind 'conda': its `case` in verify/probes/__init__.py: probe_name",
         "kind 'conda': a component of kind conda in tests/families/every-kind, built by an e2e test",
         "kind 'conda': a component of kind conda in EVERY_KIND of tests/unit/test_dockerfile.py, and UPDATE_GOLDEN=1",

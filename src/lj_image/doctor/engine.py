@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lj_image.builders.docker import engine as docker_engine
-from lj_image.doctor.finding import GIB, Finding, free_space, ok, warning
+from lj_image.doctor.finding import GIB, Finding, free_space, ok, problem, warning
+from lj_image.errors import EngineError
 
 if TYPE_CHECKING:
     import docker
 
 
+WITHOUT: Final = (
+    "without one, images are assembled (`lj-image build --builder oci`) and pushed, but none is verified,\n"
+    "no shell is opened, and components of kind apt or run cannot be built"
+)
+
+
 def engine() -> Iterator[Finding]:
-    """Ask the engine of the environment; raises EngineError when it does not answer."""
-    api = docker_engine.connect()
+    """Ask the engine of the environment; where it does not answer, say what can be done without one."""
+    try:
+        api = docker_engine.connect()
+    except EngineError as error:
+        yield problem("engine", error.message, "\n".join(filter(None, (error.hint, WITHOUT))))
+        return
     api.timeout = 10  # a person waits
     with docker_engine.translated():
         about = api.info()

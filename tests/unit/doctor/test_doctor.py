@@ -14,6 +14,7 @@ from lj_image.catalog.catalog import Catalog
 from lj_image.cli import run
 from lj_image.config import Config, ConfigFile, EndpointsConfig, Secret, Source
 from lj_image.doctor import indexes, machine
+from lj_image.doctor.engine import engine
 from lj_image.doctor.examine import examine
 from lj_image.doctor.finding import Finding, free_space, ok
 from lj_image.doctor.registries import Place, judged, places, registry
@@ -358,6 +359,16 @@ def test_without_an_engine_the_rest_is_still_found(
     assert found["catalog"] == ["ok"]
     assert found["index pypi"] == ["ok"]
     assert found["registry"] == ["warning", "warning"]
+
+
+def test_without_an_engine_it_says_what_can_be_done_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
+    (found,) = engine()
+    assert (found.state, found.hint is not None) == ("problem", True)
+    assert "set DOCKER_HOST" in str(found.hint)
+    assert "lj-image build --builder oci" in str(found.hint)
 
 
 def test_a_broken_config_does_not_hide_the_rest(
