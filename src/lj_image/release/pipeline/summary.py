@@ -44,7 +44,8 @@ def _facts(report: RunReport) -> Iterator[str]:
     verified = report.record.verified if report.record else None
     if built:
         rows += [("image", built.image_id), ("builder", built.builder), ("base", built.base), ("lock", built.lock)]
-        rows += [("size", f"{built.size_bytes / 1024**2:,.1f} MiB")]
+        compressed = " compressed" if built.builder == "oci" else ""
+        rows += [("size", f"{built.size_bytes / 1024**2:,.1f} MiB{compressed}")]
     if verified and built and verified.image_id == built.image_id:
         word = "passed" if verified.passed else "FAILED"
         rows += [("proof", f"{word}, {verified.checks} checks, {verified.at}")]
