@@ -12,7 +12,7 @@ from typing import Final, Literal
 from lj_image.builders.oci.entries import EXECUTABLE_MODE, FILE_MODE, File, Written, ZipMember
 from lj_image.builders.oci.scheme import Scheme
 from lj_image.builders.oci.wheel import scripts
-from lj_image.builders.oci.wheel.members import files_of, is_executable, offsets, opened, time_of
+from lj_image.builders.oci.wheel.members import files_of, is_executable, offsets, opened, read_member, time_of
 from lj_image.builders.oci.wheel.places import Places, script_name
 from lj_image.builders.oci.wheel.record import Row, parse, written
 from lj_image.builders.oci.wheel.wheel import Wheel
@@ -24,7 +24,6 @@ _SIGNATURES: Final = ("RECORD", "RECORD.jws", "RECORD.p7s")
 _OURS: Final = ("INSTALLER", "REQUESTED", "direct_url.json")
 """Files that an installer writes, whatever the wheel has under their names."""
 _KNOWN_VERSION: Final = re.compile(r"1(\.\d+)*")
-_LARGEST_METADATA_BYTES: Final = 64 * 1024 * 1024
 
 Bytecode = Literal["none", "unchecked-hash"]
 
@@ -43,7 +42,7 @@ class _Opened:
     def read(self, name: str) -> bytes:
         """Return a small member, held against RECORD; raises BuildError."""
         item = self.archive.getinfo(name)
-        content = _read(self.wheel, self.archive, item)
+        content = read_member(self.wheel, self.archive, item)
         if self.rows and name in self.rows and self.rows[name] != Row.of(name, content):
             row = self.rows[name]
             if row.sha256(self.wheel, name) != Row.of(name, content).sha256(self.wheel, name):
@@ -65,14 +64,19 @@ def installed(wheel: Wheel, scheme: Scheme, *, bytecode: Bytecode = "none") -> I
         points = _entry_points(source)
         places = Places(wheel, scheme)
         rows: list[Row] = []
-        yield from _members(source, scheme, points, places, rows)
         newest = max(map(time_of, source.files))
-        if bytecode == "unchecked-hash":
+        sources: list[File] = []
+        for file in _members(source, scheme, points, places, rows):
+            if bytecode != "none" and file.path.endswith(".py"):
+                sources.append(file)
+            yield file
+        if sources:
             from lj_image.builders.oci.wheel.bytecode import compiled
 
-            for file in compiled(wheel, archive, scheme, newest):
-                rows.append(Row(places.in_record(file.path)))
-                yield file
+            for file in compiled(wheel, archive, scheme, newest, sources):
+                if not places.is_taken(file.path):  # a wheel that brings its own keeps them
+                    rows.append(Row(places.in_record(file.path)))
+                    yield file
         for file in _made(source, scheme, points, newest):
             places.require_free(file.path)
             rows.append(Row.of(places.in_record(file.path), _content(file)))
@@ -212,12 +216,3 @@ def _made(source: _Opened, scheme: Scheme, points: scripts.EntryPoints, mtime: i
 def _content(file: File) -> bytes:
     assert isinstance(file.content, Written)
     return file.content.content
-
-
-def _read(wheel: Wheel, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> bytes:
-    if item.file_size > _LARGEST_METADATA_BYTES:
-        raise wheel.fault(item.filename, f"it has {item.file_size:,} bytes, too many for what it is")
-    try:
-        return archive.read(item)
-    except Exception as error:  # whatever damaged bytes do to zipfile and zlib
-        raise wheel.fault(item.filename, f"it cannot be read ({error})") from None

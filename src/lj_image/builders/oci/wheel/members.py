@@ -26,6 +26,8 @@ MOST_MEMBERS: Final = 200_000
 """Ten times as many as the largest wheel that is known."""
 MOST_RATIO: Final = 100
 """Of all that a wheel unpacks to, to its own size; wheels of libraries reach about 10."""
+LARGEST_READ_BYTES: Final = 64 * MIB
+"""Of what is read as a whole; everything else passes by in pieces, when the layer is written."""
 _FREE_BYTES: Final = 64 * MIB
 """So much may unpack from however little."""
 _DEFLATE_RATIO: Final = 1032
@@ -91,6 +93,16 @@ def offsets(wheel: Wheel, archive: zipfile.ZipFile, members: Iterable[zipfile.Zi
             if begin + item.compress_size > ends[item.header_offset]:
                 raise wheel.fault(item.filename, "it overlaps what follows it in the zip")
             yield begin
+
+
+def read_member(wheel: Wheel, archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> bytes:
+    """Return a small member: metadata, a script, a source; raises BuildError for a large or damaged one."""
+    if item.file_size > LARGEST_READ_BYTES:
+        raise wheel.fault(item.filename, f"it has {item.file_size:,} bytes, too many for what it is")
+    try:
+        return archive.read(item)
+    except Exception as error:  # whatever damaged bytes do to zipfile and zlib
+        raise wheel.fault(item.filename, f"it cannot be read ({error})") from None
 
 
 def time_of(item: zipfile.ZipInfo) -> int:

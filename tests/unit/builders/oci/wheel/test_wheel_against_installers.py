@@ -66,6 +66,9 @@ POINTS = st.dictionaries(NAME, OBJECT, max_size=4)
 
 
 def entry_points(console: dict[str, str], gui: dict[str, str]) -> bytes:
+    """Return the file; of a script in both groups, or of pip's in both, pip writes two rows in RECORD, and we one."""
+    if "pip" in console or "easy_install" in console:
+        gui = {name: value for name, value in gui.items() if not name.startswith(("pip", "easy_install"))}
     lines = ["[console_scripts]", *(f"{name} = {value}" for name, value in console.items())]
     lines += ["[gui_scripts]", *(f"{name}={value}" for name, value in gui.items() if name not in console)]
     return "\n".join([*lines, "[other]", "x = y", ""]).encode()

@@ -313,7 +313,7 @@ def test_metadata_that_record_does_not_promise(tmp_path: Path) -> None:
 
 
 def test_metadata_of_gigabytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lj_image.builders.oci.wheel.install._LARGEST_METADATA_BYTES", 10)
+    monkeypatch.setattr(limits, "LARGEST_READ_BYTES", 10)
     assert "too many for what it is" in refusal(wheel(tmp_path, GOOD))
 
 
