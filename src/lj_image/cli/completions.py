@@ -103,6 +103,11 @@ def languages(ctx: click.Context, incomplete: str) -> Iterable[str]:
     return dict.fromkeys(language for some in known for language in some)
 
 
+def outputs(ctx: click.Context, incomplete: str) -> Iterable[str]:
+    """Offer the transports of `build --output`; what follows the colon is a path."""
+    return ("engine", "oci:", "oci-archive:", "docker-archive:")
+
+
 BY_PARAMETER: Final[dict[str, Candidates]] = {
     "release": releases,
     "subject": releases,
@@ -117,6 +122,7 @@ BY_PARAMETER: Final[dict[str, Candidates]] = {
     "pairs": versions,
     "upgrades": distributions,
     "platform": platforms,
+    "outputs": outputs,
     "language": languages,
 }
 OF_A_COMMAND: Final[dict[tuple[str, str], Candidates | None]] = {
