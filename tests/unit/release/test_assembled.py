@@ -12,6 +12,7 @@ import pytest
 
 from lj_image.builders.docker.push import EngineSender
 from lj_image.builders.docker.push_progress import PushProgress
+from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.catalog.release import Release
 from lj_image.config import Config
 from lj_image.errors import ArtifactError, PublishError
@@ -293,3 +294,30 @@ def test_an_image_that_an_engine_built_is_published_by_it_alone(
     for built in (None, replace(built_as(image), builder="docker")):
         assert isinstance(engine_sender(built, release, engine, config, say), EngineSender)
     assert isinstance(engine_sender(built_as(image), release, engine, config, say), LoadedSender)
+
+
+def test_before_anything_is_assembled_registries_are_asked_without_an_engine(config: Config, release: Release) -> None:
+    def connect() -> Any:
+        raise AssertionError("no engine is needed")
+
+    sender = sender_for(None, release, config, say, connect=connect, assembles=True)
+    assert isinstance(sender, RegistrySender)
+    assert sender.digests(STRANGE) is None
+    with pytest.raises(PublishError, match="cannot be read"):
+        sender.push(STRANGE, "localhost:1/tiny:1")
+
+
+def test_gc_waits_for_a_push_to_end(image: SourceImage, config: Config) -> None:
+    asked: list[bool] = []
+
+    class Watching:
+        def digest(self, reference: str) -> str | None:
+            return None
+
+        def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
+            with LayerCache(config.cache_dir).alone(wait=False) as is_alone:
+                asked.append(is_alone)
+            return STRANGE
+
+    RegistrySender(built_as(image), config, Watching(), complete=lambda: None).push(str(image.image_id), "r/tiny:1")
+    assert asked == [False]
