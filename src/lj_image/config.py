@@ -83,6 +83,8 @@ class BuildConfig:
     """For the steps that need one; installs of locked files always run without."""
     ca_bundle: str | None = None
     """A file of certificates that steps with a network need behind a proxy; given as a secret, never a layer."""
+    zstd_level: int = 3
+    """Of layers in zstd, 1 to 19."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,9 @@ class BuildEntry(Strict):
     """For the steps that need one; installs of locked files always run without."""
     ca_bundle: str | None = None
     """A file of certificates that steps with a network need behind a proxy; given as a secret, never a layer."""
+    zstd_level: int = Field(default=3, ge=1, le=19)
+    """Of layers in zstd (`build --compression zstd`): more is smaller and slower. Levels above 19 are left out, since
+    they want a gigabyte of memory, and more of whoever unpacks the layer."""
 
 
 class ConfigSchema(Strict):

@@ -22,6 +22,7 @@ from lj_image.builders.oci.assemble import (
 )
 from lj_image.builders.oci.base import base_of
 from lj_image.builders.oci.base_layer import OciBase
+from lj_image.builders.oci.estargz import require_not_lazy
 from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.builders.oci.recipe import LayerRecipe
 from lj_image.catalog.release import PipSource
@@ -111,6 +112,7 @@ def assemble_releases(plans: Sequence[Plan], options: AssemblyOptions, shop: Sho
     What needs an engine is refused before anything is done, and a base that is missing before anything is fetched.
     Raises UsageError, BuildError, ArtifactError.
     """
+    require_not_lazy(options.compression, is_lazy=options.is_lazy)
     _require_possible(plans)
     with shop.cache.in_use():
         found = tuple(_each_assembled(plans, options, shop))
@@ -156,6 +158,8 @@ def _assembled(plan: Plan, base: OciBase, options: AssemblyOptions, shop: Shop, 
         shop.cache,
         workers=options.workers,
         anew=options.no_cache,
+        compression=options.compression,
+        zstd_level=shop.config.values.build.zstd_level,
         say=shop.say,
     )
     built = _recorded(prepared, image, time.monotonic() - started, shop.records)
@@ -176,7 +180,8 @@ def _base(plan: Plan, options: AssemblyOptions, shop: Shop) -> OciBase:
 def _prepare(plan: Plan, base: OciBase, options: AssemblyOptions, shop: Shop) -> _Prepared:
     _fetch(plan, shop)
     recipes = recipes_of(plan, base, files=_files(plan, base, shop), is_lazy=options.is_lazy)
-    return _Prepared(plan, base, recipes, _inputs(plan, base, recipes, options))
+    level = shop.config.values.build.zstd_level
+    return _Prepared(plan, base, recipes, _inputs(plan, base, recipes, options, level))
 
 
 def _fetch(plan: Plan, shop: Shop) -> None:
@@ -206,13 +211,15 @@ def _wheel_of_source(item: LockedDistribution, plan: Plan, base: OciBase, shop: 
     return wheel_of_source(item, base, plan.release.base.facts, shop.store, shop.config, env=env, say=shop.say)
 
 
-def _inputs(plan: Plan, base: OciBase, recipes: Sequence[LayerRecipe], options: AssemblyOptions) -> str:
+def _inputs(
+    plan: Plan, base: OciBase, recipes: Sequence[LayerRecipe], options: AssemblyOptions, zstd_level: int
+) -> str:
     facts = [
         plan_digest(plan),
         base.digest,
         [recipe.key() for recipe in recipes],
         recipes[0].ground.epoch if recipes else None,
-        options.compression,
+        options.compression if options.compression == "gzip" else f"{options.compression}-{zstd_level}",
         sorted(labels(plan)),
     ]
     return "sha256:" + hashlib.sha256(json.dumps(facts).encode()).hexdigest()

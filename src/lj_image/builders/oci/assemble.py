@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from lj_image.builders.oci.base_layer import OciBase
 from lj_image.builders.oci.clashes import require_no_clash
@@ -93,16 +94,23 @@ def assemble(
     *,
     workers: int | None = None,
     anew: bool = False,
+    compression: Literal["gzip", "zstd"] = "gzip",
+    zstd_level: int = 3,
     say: Say = lambda line: None,
 ) -> AssembledImage:
     """Assemble an image into the cache; layers that are there already are taken as they are, unless `anew`.
 
-    Raises BuildError for a file that no layer can hold, and for two that claim one path.
+    Raises BuildError for a file that no layer can hold, and for two that claim one path; ArtifactError for a damaged
+    blob in the cache.
     """
     layers = _assembled(recipes, cache, workers, anew, say)
     require_no_clash(recipes, layers, cache)
     config = configured(base.config, plan, stamps.labels, stamps.created)
     config = config.with_layers(_steps(recipes, layers, stamps.created))
+    if compression == "zstd":
+        from lj_image.builders.oci.zstd_layers import compressed_layers  # late: it loads zstd, which few images need
+
+        layers = compressed_layers(layers, cache, level=zstd_level, workers=workers, anew=anew, say=say)
     manifest = Manifest(
         config=Descriptor(MediaType.OCI_CONFIG, config.digest, len(config.to_bytes())),
         layers=(*(layer.descriptor for layer in base.layers), *map(layer_descriptor, layers)),
@@ -114,7 +122,7 @@ def assemble(
 
 def layer_descriptor(layer: CachedLayer) -> Descriptor:
     """Describe an assembled layer for a manifest."""
-    return Descriptor(MediaType.OCI_LAYER_GZIP, layer.digest, layer.blob.size_bytes, annotations=layer.annotations)
+    return Descriptor(layer.media_type, layer.digest, layer.blob.size_bytes, annotations=layer.annotations)
 
 
 def _files(layer: Layer, files: Mapping[str, tuple[str, str, Path]]) -> Iterable[tuple[str, str, Path]]:

@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from lj_image.builders.oci.layer_cache import CachedLayer
 from lj_image.builders.oci.layer_job import assemble_layer
@@ -20,6 +21,7 @@ _WORTH_A_PROCESS_BYTES: Final = 4 * 1024 * 1024
 """Less is assembled here before another process has started."""
 
 Done = Callable[[int, CachedLayer], None]
+Job = TypeVar("Job")
 
 
 def assemble_layers(
@@ -30,13 +32,25 @@ def assemble_layers(
     Each recipe comes with the bytes it is made from, and the largest begins first. Raises what a layer raises; the
     others that were begun are kept in the cache.
     """
-    wanted = min(workers or _processors(), len(recipes))
-    if wanted <= 1 or sum(size for _, size in recipes) < _WORTH_A_PROCESS_BYTES:
-        return tuple(_here(recipes, cache_dir, done, anew))
+    return make_side_by_side(
+        recipes, partial(assemble_layer, cache_dir=cache_dir, anew=anew), workers=workers, done=done
+    )
+
+
+def make_side_by_side(
+    jobs: Sequence[tuple[Job, int]], make: Callable[[Job], CachedLayer], *, workers: int | None, done: Done
+) -> tuple[CachedLayer, ...]:
+    """Return the layer that each job makes, in their order; a job comes with how many bytes it has to do.
+
+    Raises what `make` raises, which has to be a function that another process can find.
+    """
+    wanted = min(workers or processors(), len(jobs))
+    if wanted <= 1 or sum(size for _, size in jobs) < _WORTH_A_PROCESS_BYTES:
+        return tuple(_here(jobs, make, done))
     found: dict[int, CachedLayer] = {}
-    order = sorted(range(len(recipes)), key=lambda number: (-recipes[number][1], number))
+    order = sorted(range(len(jobs)), key=lambda number: (-jobs[number][1], number))
     with pool_for(wanted) as pool:
-        running = {pool.submit(assemble_layer, recipes[number][0], cache_dir, anew): number for number in order}
+        running = {pool.submit(make, jobs[number][0]): number for number in order}
         try:
             for number, layer in _finished(running):
                 found[number] = layer
@@ -44,17 +58,17 @@ def assemble_layers(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return tuple(found[number] for number in range(len(recipes)))
+    return tuple(found[number] for number in range(len(jobs)))
 
 
 def pool_for(jobs: int, workers: int | None = None) -> ProcessPoolExecutor:
     """Return a pool with a process for each processor that may be used, and no more than there are jobs."""
-    return ProcessPoolExecutor(min(workers or _processors(), jobs), mp_context=_context())
+    return ProcessPoolExecutor(min(workers or processors(), jobs), mp_context=_context())
 
 
-def _here(recipes: Sequence[tuple[LayerRecipe, int]], cache_dir: Path, done: Done, anew: bool) -> Iterator[CachedLayer]:
-    for number, (recipe, _) in enumerate(recipes):
-        layer = assemble_layer(recipe, cache_dir, anew)
+def _here(jobs: Sequence[tuple[Job, int]], make: Callable[[Job], CachedLayer], done: Done) -> Iterator[CachedLayer]:
+    for number, (job, _) in enumerate(jobs):
+        layer = make(job)
         done(number, layer)
         yield layer
 
@@ -68,12 +82,12 @@ def _finished(running: dict[Future[CachedLayer], int]) -> Iterator[tuple[int, Ca
                 yield running[future], future.result()
             except BrokenProcessPool:
                 raise BuildError(
-                    "a process that assembled a layer was killed",
+                    "a process that made a layer was killed",
                     hint="most often by the kernel for lack of memory; finished layers are kept: run the build again",
                 ) from None
 
 
-def _processors() -> int:
+def processors() -> int:
     """Return how many processors this process may use, which in a container are fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

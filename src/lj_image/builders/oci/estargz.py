@@ -21,7 +21,8 @@ from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Symlink
 from lj_image.builders.oci.fresh_gzip import MAKER, gzip_member
 from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
 from lj_image.builders.oci.tar_headers import END, LINK_MODE, header, padding
-from lj_image.errors import BuildError
+from lj_image.errors import BuildError, UsageError
+from lj_image.oci.media_types import Compression
 
 ESTARGZ_MAKER: Final = f"1-{CHUNK_BYTES}-{MAKER}"
 """Names what decides the bytes of such a layer, beside its entries."""
@@ -91,6 +92,16 @@ class EstargzWriter:
 
     def _written(self, file: File, chunks: Sequence[Chunk], digest: str) -> None:
         self._rows.extend(_file_rows(file, chunks, digest))
+
+
+def require_not_lazy(compression: Compression, *, is_lazy: bool) -> None:
+    """Raise UsageError where a layer is to be both in zstd and eStargz, which is gzip by its format."""
+    if is_lazy and compression == "zstd":
+        raise UsageError(
+            "--lazy and --compression zstd exclude each other: eStargz is a format of gzip layers, and what "
+            "does the like for zstd (zstd:chunked) is another format, which lj-image does not write",
+            hint="choose one of the two",
+        )
 
 
 def footer(table_offset: int) -> bytes:

@@ -5,6 +5,7 @@
 <cache>/oci/layers/<key>.json   what a recipe gave; its time is when that was last asked for
 <cache>/oci/layers/<key>.files  path and content of each file, to find clashes between layers
 <cache>/oci/layers/<key>.good   layers that were looked at together, and do not clash
+<cache>/oci/layers/zstd-….json  what a layer became in zstd
 <cache>/oci/locks/<key>.lock    one writer for a recipe
 """
 
@@ -23,6 +24,7 @@ from lj_image.builders.oci.layer_writer import LayerBlob
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
+from lj_image.oci.media_types import MediaType
 from lj_image.whole import write_whole
 
 
@@ -36,6 +38,7 @@ class CachedLayer:
     """The latest time of an entry as it was published, before any clamping."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Of its descriptor: what eStargz says of it."""
+    media_type: MediaType = MediaType.OCI_LAYER_GZIP
 
     @property
     def digest(self) -> Digest:
@@ -95,8 +98,12 @@ class LayerCache:
 
     def mark_used(self, digest: Digest) -> None:
         """Let the time of an image's manifest say that it was used now, which is what `cache gc` goes by."""
+        self.touch(self.blobs.path(digest))
+
+    def touch(self, path: Path) -> None:
+        """Let the time of a file in the cache say that it was used now."""
         with suppress(OSError):  # a cache that is read-only
-            os.utime(self.blobs.path(digest))
+            os.utime(path)
 
     @contextmanager
     def writing(self, key: str) -> Iterator[None]:
@@ -141,8 +148,7 @@ class LayerCache:
                 str(kept["key"]), LayerBlob(**kept["blob"]), int(kept["newest"]), dict(kept["annotations"])
             )
             if self.blobs.size_bytes(layer.digest) == layer.blob.size_bytes and self._path(key, "files").exists():
-                with suppress(OSError):  # a cache that is read-only
-                    os.utime(path)
+                self.touch(path)
                 return layer
         return None
 
