@@ -200,7 +200,8 @@ def plan(release: Release, lock: Lock, *, only: Iterable[str] = ()) -> Plan:
 def plan_digest(value: Plan) -> str:
     """Return `sha256:…` over everything that decides the image's content, except the base's own digest."""
     facts = [[layer.kind, layer.title, _content(layer)] for layer in value.layers]
-    text = json.dumps([facts, asdict(value.release.config), value.env, value.tag], sort_keys=True)
+    asked = [] if value.release.bytecode == "none" else [value.release.bytecode]  # so that digests stay as they were
+    text = json.dumps([facts, asdict(value.release.config), value.env, value.tag, *asked], sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 

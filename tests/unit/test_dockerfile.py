@@ -121,6 +121,16 @@ def test_a_zip_is_unpacked_by_a_program_of_ours(
     check_golden(f"zip.{form}.Dockerfile", text)
 
 
+@pytest.mark.parametrize("form", ["mounts", "staged"])
+def test_modules_are_compiled_where_the_image_asks_for_it(
+    write_catalog: Callable[..., Catalog], config: Config, form: Form
+) -> None:
+    catalog = write_catalog(image=IMAGE.replace("components:\n", "bytecode: unchecked-hash\ncomponents:\n", 1))
+    resolved = resolve(catalog, config, "25.02", variant="open")
+    text = render(plan(resolved, made_up_lock(resolved), only=("tool",)), project_templates(CATALOG.root), form=form)
+    check_golden(f"bytecode.{form}.Dockerfile", text)
+
+
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.Dockerfile")), ids=lambda path: path.name)
 def test_hadolint_has_nothing_to_say(path: Path) -> None:
     assert hadolint(path) == ""

@@ -61,6 +61,8 @@ def test_the_digest_changes_with_a_file_and_with_nothing_else(release: Release) 
     assert plan_digest(plan(release, made_up_lock(release, {"tool": 11}))) == first  # the same file by its sha256
     changed = made_up_lock(release, more=[distribution("new", "1", "shared")])
     assert plan_digest(plan(release, changed)) != first
+    compiled = replace(release, bytecode="unchecked-hash")
+    assert plan_digest(plan(compiled, made_up_lock(release))) != first
 
 
 def test_more_layers_than_an_engine_starts_are_refused_early(release: Release) -> None:

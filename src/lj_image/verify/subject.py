@@ -26,7 +26,10 @@ class Subject:
     """The folder of the image's own tests."""
     archives: Mapping[str, Path] = field(default_factory=dict)
     """Component id -> its archive in the artifact store; without it the unpacked files are not compared."""
-    bytecode: bool = False
-    """Whether the build was asked to compile Python files."""
     import_timeout_s: float = 600.0
     """For each import; vLLM took 18 s on an idle machine of 2 cores, and minutes on one that was busy eightfold."""
+
+    @property
+    def bytecode(self) -> bool:
+        """Whether the image is to hold compiled files, which are litter otherwise."""
+        return self.plan.release.bytecode != "none"

@@ -60,6 +60,11 @@ SUBJECT = Subject(
 )
 
 
+def test_compiled_files_are_no_litter_in_an_image_that_asks_for_them() -> None:
+    asked = replace(PLAN, release=replace(PLAN.release, bytecode="unchecked-hash"))
+    assert (SUBJECT.bytecode, replace(SUBJECT, plan=asked).bytecode) == (False, True)
+
+
 def answers(plan: Plan) -> dict[str, Answer]:
     text = next(layer.text for layer in plan.layers if isinstance(layer, ConstraintsLayer))
     said: list[tuple[Mapping[str, Any], Any]] = [
