@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bench.docker_command import build_command
 from bench.measure import Figure, run
 
 PROGRAM = str(Path(sys.executable).with_name("lj-image"))
@@ -34,7 +34,7 @@ def figures() -> Iterator[Figure]:
 
 def _figures() -> Iterator[Figure]:
     run([PROGRAM, "build", *SELECTION])
-    peer = _peer()
+    peer = build_command()
     if peer is None:
         print("skipped: build_cold, build_cached (no docker command with BuildKit here)", file=sys.stderr)
     else:
@@ -202,21 +202,3 @@ def _verify_100() -> Figure:
     per_100 = since_start * 100 / len(report.checks)
     note = f"{len(report.checks)} checks after container start, per 100, against 3 s"
     return Figure("verify_100", per_100 / CHECK_SECONDS, {"ours": per_100, "mark": CHECK_SECONDS}, 1.0, note)
-
-
-def _peer() -> list[str] | None:
-    """Return a docker command that builds with BuildKit here, if there is one anywhere on PATH."""
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    programs = [found for folder in folders if (found := shutil.which("docker", path=folder)) is not None]
-    for program in programs:
-        if _says([program, "buildx", "version"]):
-            return [program, "buildx", "build", "--load", "--provenance=false"]
-        if "--secret" in _says([program, "build", "--help"]):
-            return [program, "build"]
-    return None
-
-
-def _says(command: Sequence[str]) -> str:
-    environment = {**os.environ, "DOCKER_BUILDKIT": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    return done.stdout if done.returncode == 0 else ""
