@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTEST_ARGS ?=
-BENCH ?= cli
+BENCH ?= all
 BENCH_JSON ?=
 python := .venv/bin/python
 # Programs inside an image are projects of their own, with tests of their own.
@@ -66,7 +66,7 @@ generate: venv ## Write the generated files anew (JSON schemas, CLI reference)
 	scripts/generate
 
 .PHONY: bench
-bench: venv ## Measure: BENCH=cli or BENCH=build, figures as JSON to BENCH_JSON=FILE
+bench: venv ## Measure all, or BENCH=cli, build or oci; figures as JSON to BENCH_JSON=FILE
 	$(python) -m bench $(BENCH) $(if $(BENCH_JSON),--json $(BENCH_JSON))
 
 .PHONY: venv
