@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from programs import program
 from workshop import Workshop
 
 from standins import small, stack, vendor
@@ -45,21 +44,13 @@ def workshop(prepared: Project, base: Path, tmp_path: Path) -> Workshop:
     return Workshop.copied(prepared, tmp_path / "copy", base)
 
 
+@pytest.fixture(scope="module")
+def module_workshop(prepared: Project, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Return such a copy that the tests of a module share."""
+    return Workshop.copied(prepared, tmp_path_factory.mktemp("shared") / "copy", base)
+
+
 @pytest.fixture
 def skopeo() -> Callable[..., str]:
     """Return a function that runs skopeo with words, and returns what it prints."""
-    return tool("skopeo")
-
-
-def tool(name: str) -> Callable[..., str]:
-    """Return a function that runs a program with words; a test that needs an absent one is skipped."""
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"{name} is not installed: scripts/run-tests installs it")
-
-    def run(*words: str) -> str:
-        done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{name} {words}: {done.stderr}"
-        return done.stdout
-
-    return run
+    return program("skopeo")
