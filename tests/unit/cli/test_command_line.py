@@ -36,6 +36,7 @@ def test_every_command_is_a_module_and_is_in_the_help(capsys: pytest.CaptureFixt
         "completions",
         "assembling",
         "amounts",
+        "options",
     }
     modules = {path.stem for path in (ROOT / "src/lj_image/cli").glob("*.py")} - not_commands
     assert set(COMMANDS) == modules
