@@ -115,7 +115,7 @@ def _remembered(layer: CachedLayer, cache: LayerCache, level: int) -> CachedLaye
     note = _note(layer, cache, level)
     with suppress(OSError, ValueError, KeyError, TypeError, ArtifactError):
         kept = json.loads(note.read_text(encoding="utf-8"))
-        digest, size_bytes = Digest.parse(kept["digest"]), int(kept["size_bytes"])
+        digest, size_bytes = Digest.parse(str(kept["digest"])), int(kept["size_bytes"])
         if cache.blobs.size_bytes(digest) == size_bytes:
             cache.touch(note)
             return _in_zstd(layer, digest, size_bytes)
