@@ -11,7 +11,7 @@ from lj_image.oci.copying import copy_index_into, copy_into
 from lj_image.oci.descriptor import Platform
 from lj_image.oci.layout import Layout
 from samples.images import AMD64, ARM64, image, tar_of
-from samples.wheels import FILE, STORED, WHEEL, Member, archive, completed
+from samples.wheels import FILE, STORED, WHEEL, Member, archive, changed, completed
 from unit.lock.loopback import Loopback
 
 MIB: Final = 1024 * 1024
@@ -36,7 +36,15 @@ def index() -> Loopback:
     for name in ("left", "right"):
         _offer(found, name, [Member("clashing/__init__.py", b"WHO = %r\n" % name)])
     _offer(found, "both", [Member("both.py", b"")], requires=("left", "right"))
+    file, content = liar()
+    found.projects["liar"] = {file: content}
     return found
+
+
+def liar() -> tuple[str, bytes]:
+    """Return name and bytes of a wheel with another file than its RECORD promises."""
+    promised = completed([Member("liar/__init__.py", b"honest\n")], "liar-1.0.dist-info")
+    return "liar-1.0-py3-none-any.whl", archive(changed(promised, "liar/__init__.py", content=b"crooked"))
 
 
 def base(folder: Path, *platforms: Platform) -> Path:

@@ -46,9 +46,9 @@ class Workshop:
         """The layout in the cache."""
         return self.project.cache / "oci"
 
-    def arguments(self, *more: str, variant: str = "two") -> tuple[str, ...]:
+    def arguments(self, *more: str, variant: str = "two", builder: str = "oci") -> tuple[str, ...]:
         """Return the words of a build on the base at hand."""
-        return ("build", "25.02", "--variant", variant, "--builder", "oci", "--base", str(self.base), *more)
+        return ("build", "25.02", "--variant", variant, "--builder", builder, "--base", str(self.base), *more)
 
     def build(self, *more: str, variant: str = "two", **env: str) -> Any:
         """Build, and return what `--json` says."""

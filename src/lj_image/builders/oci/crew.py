@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from multiprocessing.connection import wait as wait_for_any
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -63,7 +64,21 @@ def make_side_by_side(
 
 def pool_for(jobs: int, workers: int | None = None) -> ProcessPoolExecutor:
     """Return a pool with a process for each processor that may be used, and no more than there are jobs."""
-    return ProcessPoolExecutor(min(workers or processors(), jobs), mp_context=_context())
+    return ProcessPoolExecutor(
+        min(workers or processors(), jobs), mp_context=_context(), initializer=_end_with_the_parent
+    )
+
+
+def _end_with_the_parent() -> None:
+    """Let a process end as soon as the one that began it was killed: nobody else would ever give it work or end it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_await_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _await_end(sentinel: int) -> None:
+    wait_for_any([sentinel])
+    os._exit(1)
 
 
 def _here(jobs: Sequence[tuple[Job, int]], make: Callable[[Job], CachedLayer], done: Done) -> Iterator[CachedLayer]:
