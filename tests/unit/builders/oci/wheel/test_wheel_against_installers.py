@@ -77,10 +77,10 @@ def entry_points(console: dict[str, str], gui: dict[str, str]) -> bytes:
 @st.composite
 def wheels(draw: st.DrawFn) -> bytes:
     """Return a wheel that nobody has a reason to refuse."""
-    points = draw(st.none() | st.builds(entry_points, POINTS, POINTS))
+    console, gui = draw(POINTS), draw(POINTS)
     members = [Member(f"{INFO}/{name}", b"{}") for name in draw(st.sets(OWN))]
-    if points is not None:
-        members.append(Member(f"{INFO}/entry_points.txt", points))
+    if draw(st.booleans()):
+        members.append(Member(f"{INFO}/entry_points.txt", entry_points(console, gui)))
     wrappers = draw(st.lists(st.sampled_from(["run", "run.exe", "pip-script.py", "Run.pya", "a.b"]), unique=True))
     members += [Member(f"tiny-1.0.data/scripts/{name}", b"#!python\n") for name in wrappers]
     pure = draw(st.sampled_from([b"true", b"false"]))
@@ -88,7 +88,9 @@ def wheels(draw: st.DrawFn) -> bytes:
     if draw(st.booleans()):
         metadata = Member(metadata.name, metadata.content.replace(b"\n", b"\r\n"))
     members += draw(st.lists(MEMBER, max_size=8))
-    whole = completed([*draw(st.permutations([*apart(members)])), metadata])
+    whole = completed(
+        [*draw(st.permutations([*apart(members, {f"bin/{name}" for name in (*console, *gui)})])), metadata]
+    )
     if draw(st.booleans()):
         whole[-1] = Member(whole[-1].name, whole[-1].content.replace(b"\n", b"\r\n"))
     if draw(st.booleans()):
@@ -96,14 +98,14 @@ def wheels(draw: st.DrawFn) -> bytes:
     return archive(whole)
 
 
-def apart(members: list[Member]) -> Iterator[Member]:
-    """Leave out members that meet others, which we refuse and pip lets overwrite each other."""
+def apart(members: list[Member], commands: set[str]) -> Iterator[Member]:
+    """Leave out members that meet others or lie below a command: we refuse them, and pip overwrites or fails."""
     taken: set[str] = {f"site/{INFO}/{name}" for name in ("METADATA", "RECORD", "WHEEL")}
     folders = {f"site/{INFO}", "folder", "site/folder"}
     for member in members:
         path = place(member.name)
         above = {path.rsplit("/", count)[0] for count in range(1, path.count("/") + 1)}
-        if path not in taken | folders and not above & taken:
+        if path not in taken | folders and not above & (taken | commands):
             taken.add(path)
             folders |= above
             yield member
