@@ -61,14 +61,14 @@ class LayerRecipe:
         if not isinstance(self.layer, PipLayer):
             return {}
         scheme = self.scheme
-        where = [scheme.site_packages, scheme.prefix, scheme.python, scheme.executable, scheme.pip]
+        where = [scheme.site_packages, scheme.prefix, scheme.headers, scheme.python, scheme.executable, scheme.pip]
         return {"scheme": where, "bytecode": self.bytecode}
 
     def _roots(self) -> tuple[str, ...]:
         """Return the folders that its entries lie in."""
         match self.layer:
             case PipLayer():
-                return (self.scheme.prefix,)
+                return (self.scheme.prefix, self.scheme.headers)
             case ArchiveLayer() | FilesLayer():
                 return (self.layer.source.path.strip("/"),)
             case _:

@@ -31,8 +31,13 @@ class Scheme:
 
     @property
     def headers(self) -> str:
-        """The folder below which each distribution has one with its headers."""
-        return f"{self.prefix}/include/python{self.python}"
+        """The folder below which each distribution has one with its headers.
+
+        Debian's posix_local changes where libraries go, and leaves headers with the interpreter's own.
+        """
+        is_local = self.site_packages.endswith("/dist-packages")
+        prefix = self.prefix.removesuffix("/local") if is_local else self.prefix
+        return f"{prefix}/include/python{self.python}"
 
 
 def scheme_of(facts: BaseFacts) -> Scheme:
