@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,8 @@ from lj_image.errors import BuildError, LjImageError
 from lj_image.lock.uvtool import uv_program
 
 _PROGRAM: Final = Path(__file__).with_name("pyc_writer.py")
-# No site, no warnings, no files beside it; a fixed hash seed, since before 3.11 it decides the order in a frozenset.
+# No site, no warnings, no files beside it.
 _OPTIONS: Final = ("-S", "-s", "-B", "-W", "ignore")
-_ENVIRONMENT: Final = {"PYTHONHASHSEED": "0"}
 _TIMEOUT_S: Final = 60
 _HINT: Final = "set `bytecode: none` in image.yaml, or build with: --builder docker"
 
@@ -60,8 +60,9 @@ def compiled_path(path: str, tag: str) -> str:
 def interpreter(python: str) -> str:
     """Return a Python of a minor version, such as 3.11; raises BuildError when this machine has none."""
     for candidate in _candidates(python):
-        if _tag_of(candidate) == _cache_tag(python):
-            return candidate
+        tag, executable = _introduced(candidate)
+        if tag == _cache_tag(python):
+            return executable
     raise BuildError(
         f"bytecode is asked for, and there is no Python {python} here to compile it",
         hint=f"run: uv python install {python}\nor {_HINT}",
@@ -80,13 +81,23 @@ def _candidates(python: str) -> Iterator[str]:
     yield found
 
 
-def _tag_of(candidate: str) -> str:
-    """Return what a Python calls itself, nothing if it does not run: a version manager's shims are often such."""
-    command = [candidate, *_OPTIONS, "-c", "import sys; print(sys.implementation.cache_tag)"]
+def _introduced(candidate: str) -> tuple[str, str]:
+    """Return what a Python calls itself and where it lies; nothing if it does not run, as a version manager's shim."""
+    command = [candidate, *_OPTIONS, "-c", "import sys; print(sys.implementation.cache_tag, sys.executable)"]
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False).stdout.strip()
+        asked = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=_environment(), cwd="/"
+        )
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return "", ""
+    tag, _, executable = asked.stdout.strip().partition(" ")
+    return tag, executable
+
+
+def _environment() -> dict[str, str]:
+    """Return ours without what decides about Python; before 3.11, the hash seed orders the names in a frozenset."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return kept | {"PYTHONHASHSEED": "0"}
 
 
 def _cache_tag(python: str) -> str:
@@ -99,7 +110,7 @@ def _compiler(python: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [python, *_OPTIONS, "-c", _PROGRAM.read_text(encoding="utf-8")]
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     # In a folder where nobody's modules lie, since a program given by -c finds those first.
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, env=_ENVIRONMENT, cwd="/") as child:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, env=_environment(), cwd="/") as child:
         try:
             assert child.stdout is not None
             read_frame(child.stdout)  # which Python it is; that was asked before

@@ -129,6 +129,21 @@ def test_without_the_images_python_it_says_what_to_do(tmp_path: Path) -> None:
     assert "bytecode: none" in str(caught.value.hint)
 
 
+def test_a_shim_is_passed_over_for_the_python_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = tmp_path / "python3.99"
+    shim.write_text("#!/bin/sh\necho cpython-399 /opt/python/bin/python\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert bytecode.interpreter.__wrapped__("3.99") == "/opt/python/bin/python"
+
+
+def test_settings_of_python_do_not_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled(tmp_path, Member("tiny.py", SOURCE))
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    assert compiled(tmp_path, Member("tiny.py", SOURCE)) == before
+
+
 def test_a_python_that_ends_is_an_error_by_wheel_and_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bytecode, "interpreter", lambda python: "/bin/false")
     with pytest.raises(BuildError, match=r"tiny-1\.0-py3-none-any\.whl: .*while compiling it"):
