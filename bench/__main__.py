@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -23,6 +24,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="oci: a tiny stack, once, to see that everything runs")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that engines are stopped and folders removed
     benches: Benches = {**BENCHES, "oci": partial(oci.figures, quick=options.quick)}
     print(machine.description())
     print(f"{'figure':<26} {'ratio':>8}  {'mark':<8} sides (seconds, MiB or bytes)", flush=True)
