@@ -185,7 +185,8 @@ def _zip_member(source: _Opened, item: zipfile.ZipInfo, offset: int, row: Row | 
 
 def _promised(source: _Opened, item: zipfile.ZipInfo, row: Row | None) -> bytes | None:
     """Return the digest that RECORD has of a member; raises BuildError where its size is another one."""
-    if row is None or (item.filename.startswith(source.info) and item.filename.endswith(_SIGNATURES)):
+    folder, _, name = item.filename.partition("/")
+    if row is None or (folder == source.info and name in _SIGNATURES):  # not licenses/RECORD, nor RECORD elsewhere
         return None
     if row.size and row.size != str(item.file_size):
         raise source.wheel.fault(

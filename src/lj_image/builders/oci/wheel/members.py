@@ -12,8 +12,8 @@ import stat
 import struct
 import unicodedata
 import zipfile
-from calendar import timegm
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -43,6 +43,8 @@ _UTF_8: Final = 0x800
 _IN_EXTRA: Final = 0xFFFFFFFF
 """A size that is found in the zip64 extra field."""
 _UNIX: Final = 3
+_LONGEST_PART: Final = 255
+"""Linux, limits.h: NAME_MAX."""
 _FOREIGN: Final = re.compile(r"\A[A-Za-z]:|[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """A drive, a backslash, and what ends or garbles a line of RECORD or of a message."""
 _METHODS: Final = {9: "deflate64", 12: "bzip2", 14: "lzma", 20: "zstd", 93: "zstd", 95: "xz"}
@@ -112,10 +114,12 @@ def time_of(item: zipfile.ZipInfo) -> int:
 
 @lru_cache(maxsize=1024)  # most members of a wheel have one of few times
 def _seconds(time: tuple[int, int, int, int, int, int]) -> int:
-    year, month, day, hour, minute, second = time
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60):
+    *date_and_minute, second = time
+    try:
+        found = datetime(*date_and_minute, min(second, 59), tzinfo=UTC)  # type: ignore[misc,arg-type]
+    except ValueError:
         return EARLIEST_TIME
-    return max(EARLIEST_TIME, timegm((year, month, day, hour, minute, min(second, 59), 0, 0, 0)))
+    return max(EARLIEST_TIME, int(found.timestamp()))
 
 
 def is_executable(item: zipfile.ZipInfo) -> bool:
@@ -128,6 +132,10 @@ def require_plain(wheel: Wheel, path: str) -> None:
     """Raise BuildError unless a path stays where it is put, on every system and in every layer."""
     if not path.isprintable() or "\\" in path or ":" in path[1:2]:  # rare, and cheaper to ask than the pattern
         _require_of_this_system(wheel, path)
+    if (len(path) > _LONGEST_PART or not path.isascii()) and any(
+        len(part.encode()) > _LONGEST_PART for part in path.split("/")
+    ):
+        raise wheel.fault(path, f"a part of its name is longer than {_LONGEST_PART} bytes, which no file system holds")
     framed = f"/{path}/"
     if "//" not in framed and "/." not in framed:
         return

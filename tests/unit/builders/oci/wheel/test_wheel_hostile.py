@@ -326,3 +326,14 @@ def test_a_name_in_another_encoding(tmp_path: Path) -> None:
     """Without the flag for UTF-8 a name is in code page 437, whatever its publisher thought."""
     content = archive(completed([Member("grün.py", b"x", FILE | 0o644)])).replace(b"\x00\x08\x08", b"\x00\x00\x08")
     assert "RECORD does not list it" in refusal(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("name", [f"{INFO}/licenses/RECORD", f"{INFO}/MYRECORD", "tiny/RECORD"])
+def test_a_file_that_is_named_like_a_record_is_held_against_the_real_one(tmp_path: Path, name: str) -> None:
+    members = changed(completed([GOOD, Member(name, b"promised")]), name, content=b"other!!!")
+    assert refusal(written(tmp_path, archive(members))).startswith(f"{name}: its content is not what RECORD promises")
+
+
+@pytest.mark.parametrize("part", ["x" * 256, "ä" * 128])
+def test_a_name_that_no_file_system_holds(tmp_path: Path, part: str) -> None:
+    assert "longer than 255 bytes" in refusal(wheel(tmp_path, GOOD, Member(f"tiny/{part}.py"[: len(part) + 5], b"")))
