@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lj_image.builders.oci.layer_writer import LayerBlob
+from lj_image.errors import ArtifactError
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
@@ -142,7 +143,7 @@ class LayerCache:
 
     def _read(self, key: str) -> CachedLayer | None:
         path = self._path(key, "json")
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        with suppress(OSError, ValueError, KeyError, TypeError, ArtifactError):
             kept = json.loads(path.read_text())
             layer = CachedLayer(
                 str(kept["key"]), LayerBlob(**kept["blob"]), int(kept["newest"]), dict(kept["annotations"])
