@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import docker
@@ -11,9 +11,10 @@ import docker.auth
 from docker.errors import APIError
 
 from lj_image.builders.docker.engine import find_image, foreign, translated
-from lj_image.catalog.release import Base, Platform
+from lj_image.catalog.release import Base, BootstrapRecipe, Platform
 from lj_image.config import Config
 from lj_image.errors import EngineError
+from lj_image.oci.image_config import ImageConfig
 
 Log = Callable[[str], None]
 
@@ -38,7 +39,7 @@ def ensure_base(api: docker.APIClient, base: Base, config: Config, platform: Pla
     Raises EngineError when it cannot be had.
     """
     if base.recipe is not None:
-        return _described(api, _bootstrapped(api, base, config.cache_dir, log))
+        return _bootstrapped(api, base.recipe, config.cache_dir, log)
     reference = config.mirrored(base.name)
     found = find_image(api, reference)
     if found is None or found.get("Architecture", platform.architecture) != platform.architecture:
@@ -47,14 +48,15 @@ def ensure_base(api: docker.APIClient, base: Base, config: Config, platform: Pla
     return _described(api, reference)
 
 
-def _bootstrapped(api: docker.APIClient, base: Base, cache_dir: Path, log: Log) -> str:
-    from lj_image.builders.bootstrap import bootstrap, load
+def _bootstrapped(api: docker.APIClient, recipe: BootstrapRecipe, cache_dir: Path, log: Log) -> BaseImage:
+    """Return a base of ours; its digest is its configuration's, whoever pushed it anywhere: every builder says so."""
+    from lj_image.builders.bootstrap import bootstrap, diff_id, image_config, load
 
-    assert base.recipe is not None
-    rootfs = bootstrap(base.recipe, cache_dir, log=log)
-    with translated(f"loading {base.recipe.name}"):
-        load(api, base.recipe, rootfs)
-    return base.recipe.reference()
+    rootfs = bootstrap(recipe, cache_dir, log=log)
+    with translated(f"loading {recipe.name}"):
+        load(api, recipe, rootfs)
+    digest = ImageConfig(image_config(recipe, diff_id(rootfs))).digest
+    return replace(_described(api, recipe.reference()), digest=str(digest))
 
 
 def _described(api: docker.APIClient, reference: str) -> BaseImage:
