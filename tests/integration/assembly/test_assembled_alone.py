@@ -117,3 +117,18 @@ def test_engine_is_named_where_it_is_asked_for_and_none_answers(workshop: Worksh
     done = workshop.project.attempt(*workshop.arguments("--output", "engine"))
     assert done.returncode not in (0, 2)
     assert "nowhere/docker.sock" in done.stderr
+
+
+def test_the_same_inputs_are_up_to_date_and_any_other_are_not(workshop: Workshop) -> None:
+    first = workshop.build()
+    assert workshop.build()["up_to_date"]
+    assert not workshop.build("--lazy")["up_to_date"]
+    assert workshop.build()["manifest"] == first["manifest"]
+    family = workshop.project.folder / "images/assembled/image.yaml"
+    family.write_text(family.read_text().replace("hello, world", "hello, moon"))
+    other = workshop.build()
+    assert not other["up_to_date"]
+    assert workshop.layers(other["manifest"]) == workshop.layers(first["manifest"]), "variables are no layer"
+    (workshop.oci / "blobs" / workshop.layers(other["manifest"])[1].replace(":", "/")).unlink()
+    again = workshop.build()
+    assert (again["up_to_date"], again["manifest"]) == (False, other["manifest"])
