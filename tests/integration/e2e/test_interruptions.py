@@ -302,7 +302,7 @@ def test_a_socket_that_we_may_not_use_is_explained(
         for path in (folder, *folder.rglob("*")):
             os.chown(path, nobody.pw_uid, nobody.pw_gid)
         command = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
-        command += [str(Path(sys.executable).with_name("lj-image")), "build", *PLAIN]
+        command += [str(Path(sys.executable).with_name("lj-image")), "build", *PLAIN, "--builder", "docker"]
         done = subprocess.run(command, cwd=folder, env=project.environment(), capture_output=True, text=True)
         if "ermission denied" in done.stderr and "lj-image" in done.stderr.splitlines()[0]:
             pytest.skip("this engine's test machine does not let others run the program")
