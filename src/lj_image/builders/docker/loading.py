@@ -21,6 +21,8 @@ from lj_image.verify.engine import patient
 
 _COMPARED: Final = ("Env", "Labels", "Entrypoint", "Cmd", "WorkingDir", "User")
 """Of a configuration: what every kind of image store shows as it was given."""
+_FIRST_WITH_ZSTD: Final = (1, 42)
+"""The API of Engine 23.0; 20.10 neither loads nor pulls such layers."""
 Say = Callable[[str], None]
 
 
@@ -39,6 +41,7 @@ def load_image(
     """
     if (known := find_loaded(api, image, (reference,))) is not None:
         return known
+    _require_readable(api, image)
     has = frozenset[int]() if _keeps_blobs(api) else _known_layers(api, image)
     try:
         _send(api, image, reference, has, say, complete)
@@ -72,6 +75,17 @@ def _is_same(found: Mapping[str, Any], image: SourceImage) -> bool:
         found["RootFS"].get("Layers") == config["rootfs"]["diff_ids"]
         and all((ours.get(key) or None) == (theirs.get(key) or None) for key in _COMPARED)
     )
+
+
+def _require_readable(api: docker.APIClient, image: SourceImage) -> None:
+    """Raise EngineError, before gigabytes are sent, for layers of which an old engine only says `unexpected EOF`."""
+    if all(layer.compression != "zstd" for layer in image.layers):
+        return
+    if tuple(map(int, str(api.api_version).split("."))) < _FIRST_WITH_ZSTD:
+        raise EngineError(
+            "the engine is older than 23.0, and reads no layers in zstd",
+            hint="build without --compression zstd, or set DOCKER_HOST to a newer engine",
+        )
 
 
 def _keeps_blobs(api: docker.APIClient) -> bool:

@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class Engine:
     """An engine of a few lines: it takes what it is sent, unless it is told to refuse."""
 
     timeout = 60
+    api_version = "1.42"
 
     def __init__(self, *, containerd: bool = False) -> None:
         self.driver = "io.containerd.snapshotter.v1" if containerd else "overlay2"
@@ -112,6 +114,19 @@ def test_an_error_in_any_message_is_raised(image: SourceImage, message: dict[str
     engine.answers = [[{"stream": "…"}, message, {"stream": "Loaded image: tiny:1"}]]
     with pytest.raises(EngineError, match="refuses tiny:1: no space left"):
         load(engine, image)
+
+
+def test_layers_in_zstd_are_not_sent_to_an_engine_that_cannot_read_them(image: SourceImage) -> None:
+    lower, upper = image.layers
+    mixed = replace(image, layers=(lower, replace(upper, compression="zstd")))
+    engine = Engine()
+    engine.api_version = "1.41"
+    with pytest.raises(EngineError, match=r"older than 23\.0, and reads no layers in zstd") as caught:
+        load(engine, mixed)
+    assert "without --compression zstd" in str(caught.value.hint)
+    assert not engine.sent
+    engine.api_version = "1.100"
+    load(engine, mixed)
 
 
 def test_an_engine_that_shows_another_image_afterwards_is_not_believed(image: SourceImage) -> None:
