@@ -48,7 +48,7 @@ class BuildEntry(Strict):
     """A file of certificates that steps with a network need behind a proxy; given as a secret, never a layer."""
     zstd_level: int = Field(default=3, ge=1, le=19)
     """Of layers in zstd (`build --compression zstd`): more is smaller and slower. Levels above 19 are left out, since
-    they want a gigabyte of memory, and more of whoever unpacks the layer."""
+    they take several times the memory, here and wherever the layer is unpacked."""
 
 
 class ConfigSchema(Strict):

@@ -20,7 +20,7 @@ from typing import Final
 
 import zstandard
 
-from lj_image.builders.oci.crew import make_side_by_side, processors
+from lj_image.builders.oci.crew import make_side_by_side
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
 from lj_image.errors import ArtifactError, BuildError, Location
 from lj_image.oci.digest import Digest
@@ -31,8 +31,11 @@ from lj_image.whole import write_whole
 Say = Callable[[str], None]
 
 ZSTD: Final = ".".join(map(str, zstandard.ZSTD_VERSION))
-_MOST_THREADS: Final = 4
-"""In one process; each holds a job of its own in memory, and a layer is not read faster than four can compress."""
+"""The version of the library, which decides about the bytes."""
+_THREADS: Final = 0
+"""In one layer: none but the caller. Any number above gives other bytes than none, and three times the memory (255 MiB
+at level 3), but hardly earlier, since inflating and hashing the gzip take as long as compressing at that level. Layers
+are compressed side by side instead, each in a process of its own."""
 
 
 def compressed_layers(
@@ -50,20 +53,18 @@ def compressed_layers(
     """
     found = {number: None if anew else _remembered(layer, cache, level) for number, layer in enumerate(layers)}
     missing = [number for number, layer in found.items() if layer is None]
-    total = workers or processors()
-    threads = max(1, min(_MOST_THREADS, total // max(1, len(missing))))
 
     def done(at: int, layer: CachedLayer) -> None:
         before, after = layers[missing[at]].blob.size_bytes / 1024**2, layer.blob.size_bytes / 1024**2
         say(f"layer {missing[at] + 1}/{len(layers)} in zstd: {after:,.1f} MiB instead of {before:,.1f} MiB")
 
-    make = partial(compress_layer, cache_dir=cache.folder.parent, level=level, threads=threads, anew=anew)
+    make = partial(compress_layer, cache_dir=cache.folder.parent, level=level, anew=anew)
     jobs = [(layers[number], layers[number].blob.tar_bytes) for number in missing]
-    found |= dict(zip(missing, make_side_by_side(jobs, make, workers=total, done=done), strict=True))
+    found |= dict(zip(missing, make_side_by_side(jobs, make, workers=workers, done=done), strict=True))
     return tuple(layer for layer in found.values() if layer is not None)
 
 
-def compress_layer(layer: CachedLayer, *, cache_dir: Path, level: int, threads: int, anew: bool = False) -> CachedLayer:
+def compress_layer(layer: CachedLayer, *, cache_dir: Path, level: int, anew: bool = False) -> CachedLayer:
     """Return one layer in zstd, compressed now unless it is in the cache; raises what `compressed_layers` raises."""
     cache = LayerCache(cache_dir)
     key = _key(layer, level)
@@ -71,7 +72,7 @@ def compress_layer(layer: CachedLayer, *, cache_dir: Path, level: int, threads: 
         if not anew and (found := _remembered(layer, cache, level)) is not None:
             return found
         try:
-            digest, size_bytes = _compressed(layer, cache, level, threads)
+            digest, size_bytes = _compressed(layer, cache, level)
             kept = json.dumps({"digest": str(digest), "size_bytes": size_bytes})
             write_whole(_note(layer, cache, level), kept, mode=0o644)
         except OSError as error:
@@ -83,16 +84,9 @@ def compress_layer(layer: CachedLayer, *, cache_dir: Path, level: int, threads: 
     return _in_zstd(layer, digest, size_bytes)
 
 
-def _compressed(layer: CachedLayer, cache: LayerCache, level: int, threads: int) -> tuple[Digest, int]:
-    compressor = zstandard.ZstdCompressor(
-        compression_params=zstandard.ZstdCompressionParameters.from_level(
-            level,
-            # zstd cuts its work by the window, not by the number of threads, so that any number gives the same bytes.
-            # None at all (0) gives others.
-            threads=threads,
-            write_checksum=True,
-        )
-    ).compressobj(size=layer.blob.tar_bytes)
+def _compressed(layer: CachedLayer, cache: LayerCache, level: int) -> tuple[Digest, int]:
+    compressor = zstandard.ZstdCompressor(level=level, write_checksum=True, threads=_THREADS)
+    frame = compressor.compressobj(size=layer.blob.tar_bytes)
     try:
         with (
             cache.blobs.open(layer.digest) as file,
@@ -101,10 +95,10 @@ def _compressed(layer: CachedLayer, cache: LayerCache, level: int, threads: int)
         ):
             tar = ChunkReader(chunks)
             while block := tar.read(BLOCK_BYTES):
-                writer.write(compressor.compress(block))
+                writer.write(frame.compress(block))
             if f"sha256:{chunks.hexdigest()}" != layer.blob.diff_id:
                 raise _damaged(layer, cache, "its content is not what was assembled")
-            writer.write(compressor.flush())
+            writer.write(frame.flush())
     except (zlib.error, zstandard.ZstdError) as error:  # zstd: more or less than the size that was announced
         raise _damaged(layer, cache, str(error)) from None
     return writer.digest, writer.size_bytes

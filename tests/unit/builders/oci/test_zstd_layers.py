@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import random
 import re
 import shutil
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from lj_image.builders.oci.cache_gc import CacheLimits, collect
 from lj_image.builders.oci.entries import File, Streamed
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
 from lj_image.builders.oci.layer_writer import LayerWriter
-from lj_image.builders.oci.zstd_layers import compress_layer, compressed_layers
+from lj_image.builders.oci.zstd_layers import compressed_layers
 from lj_image.config import load_config
 from lj_image.errors import ArtifactError, BuildError, ManifestError
 from lj_image.oci.digest import Digest
@@ -87,15 +90,28 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path, workers: int
     assert found[0] == found[1]
 
 
-def test_any_number_of_threads_gives_the_same_bytes(tmp_path: Path) -> None:
-    """The layer is longer than what zstd gives to one thread at this level, so that several have a part in it."""
-    found = set()
-    for threads in (1, 2, 4):
-        cache = LayerCache(tmp_path / str(threads))
-        layer = put(cache, 1, 20 * MIB)
-        made = compress_layer(layer, cache_dir=cache.folder.parent, level=1, threads=threads)
-        found.add(made.digest)
-    assert len(found) == 1
+def test_the_tar_decides_about_the_bytes_and_not_the_gzip_that_it_was_in(cache: LayerCache) -> None:
+    layer = put(cache, 1, 3 * MIB)
+    tar = gzip.decompress(cache.blobs.path(layer.digest).read_bytes())
+    again = cache.blobs.put(gzip.compress(tar, 1, mtime=0))
+    assert again != layer.digest
+    other = replace(layer, blob=replace(layer.blob, digest=str(again), size_bytes=cache.blobs.size_bytes(again)))
+    first, second = compressed_layers([layer, other], cache, level=3)
+    assert first.blob == second.blob
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a process held at most")
+def test_level_19_takes_less_memory_than_a_build_may(cache: LayerCache) -> None:
+    layer = put(cache, 1, 12 * MIB)  # longer than the window of that level
+    code = f"""
+from pathlib import Path
+from lj_image.builders.oci.layer_cache import CachedLayer, LayerBlob, LayerCache
+from lj_image.builders.oci.zstd_layers import compressed_layers
+compressed_layers([CachedLayer("key", {layer.blob!r}, 0)], LayerCache(Path({str(cache.folder.parent)!r})), level=19)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 200 * 1024
 
 
 def test_a_layer_is_compressed_once(cache: LayerCache) -> None:
