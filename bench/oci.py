@@ -37,8 +37,8 @@ class Stacks:
     bump: str
     """The version of one component that is set anew."""
     part_rounds: int = 5
-    peer_rounds: int = 2
-    whole_rounds: int = 3
+    peer_rounds: int = 1
+    whole_rounds: int = 2
     rebuild_rounds: int = 5
 
 
@@ -122,15 +122,15 @@ def _whole(stacks: Stacks, folder: Path, engines: Sequence[Engine], part: _Part)
     yield _upgrade(old, rebuilds.built, before, wheel_sizes(ours.in_project(project).render(folder / "bumped")))
     against = {"ours": rebuilds.seconds, "mark": [REBUILD_SECONDS]}
     yield ours_by("rebuild_seconds", "mark", against, 1.0, f"{stacks.bump} in {words}: the command against 2 s")
+    yield _limit("oci_vs_limit_full", times, words)
+    memory = {"ours": [max(peaks)], "mark": [float(MEMORY_MIB)]}
+    yield ours_by("memory_mib", "mark", memory, 1.0, f"{words}, cold: peak of the largest process, against 200 MiB")
     ours.empty()
     peers = _peers_with_room(engines, folder, part, sum(before.values()), _unpacked_bytes(rendered))
     if stacks.whole_rounds > 1:
         times = _joined(times, in_turn(sides, 1))
     ours.empty()
     yield from _whole_against_uv({**times, **peers}, {"ours": rebuilds.seconds, **peers}, words, stacks.bump)
-    yield _limit("oci_vs_limit_full", times, words)
-    memory = {"ours": [max(peaks)], "mark": [float(MEMORY_MIB)]}
-    yield ours_by("memory_mib", "mark", memory, 1.0, f"{words}, cold: peak of the largest process, against 200 MiB")
 
 
 def _whole_against_uv(
@@ -228,7 +228,10 @@ def _peers_of_whole(item: Engine, folder: Path, part: _Part) -> dict[str, list[f
     peers.prime()
     times = in_turn({f"uv_layered_cold_{item.store}": peers.uv_layered}, 1)
     context.take(folder / "bumped")
-    times |= in_turn({f"uv_layered_again_{item.store}": peers.uv_layered_again}, 1)
+    try:
+        times |= in_turn({f"uv_layered_again_{item.store}": peers.uv_layered_again}, 1)
+    except RuntimeError as failure:  # containerd's store has lost a snapshot of the first build once
+        _skip("rebuild_vs_uv in layers", Skipped(str(failure)[-300:]))
     peers.forget()
     if not part.faster_uv(item.store).startswith("uv_layered"):
         times |= in_turn({f"uv_one_step_{item.store}": peers.uv}, 1)
