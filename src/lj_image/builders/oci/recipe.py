@@ -12,6 +12,7 @@ from typing import Literal
 from lj_image.builders.oci.compose import Ground
 from lj_image.builders.oci.entries import Entry
 from lj_image.builders.oci.estargz import ESTARGZ_MAKER
+from lj_image.builders.oci.fresh_gzip import MAKER
 from lj_image.builders.oci.layer_writer import LAYOUT_VERSION
 from lj_image.builders.oci.scheme import Scheme
 from lj_image.builders.oci.wheel.wheel import Wheel
@@ -57,7 +58,9 @@ class LayerRecipe:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def _installed(self) -> Mapping[str, object]:
-        """Return what decides about the bytes of distributions only."""
+        """Return what decides about the bytes of distributions, or of what is compressed here."""
+        if isinstance(self.layer, (ArchiveLayer, FilesLayer)):
+            return {"compressed": MAKER}
         if not isinstance(self.layer, PipLayer):
             return {}
         scheme = self.scheme

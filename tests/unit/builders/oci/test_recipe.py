@@ -11,7 +11,8 @@ import pytest
 from lj_image.builders.oci.compose import Ground
 from lj_image.builders.oci.entries import Folder
 from lj_image.builders.oci.recipe import LayerRecipe
-from lj_image.plan import ConstraintsLayer
+from lj_image.catalog.release import FilesSource
+from lj_image.plan import ConstraintsLayer, FilesLayer
 from unit.builders.oci.oci_recipes import recipe_of
 
 Change = Callable[[LayerRecipe], LayerRecipe]
@@ -81,3 +82,13 @@ def test_the_constraints_depend_on_text_and_workdir_and_on_no_python(recipe: Lay
     assert replace(plain, scheme=replace(recipe.scheme, python="3.12")).key() == plain.key()
     assert replace(plain, workdir="/other").key() != plain.key()
     assert replace(plain, layer=replace(layer, text="torch==2.7.0\n")).key() != plain.key()
+
+
+def test_another_compressor_gives_another_layer_of_files_and_the_same_of_wheels(
+    recipe: LayerRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = replace(recipe, layer=FilesLayer("files", ("files",), FilesSource(tmp_path, "/opt"), "files"), wheels=())
+    before = files.key(), recipe.key()
+    monkeypatch.setattr("lj_image.builders.oci.recipe.MAKER", "libdeflate-0.0-6")
+    assert files.key() != before[0]
+    assert recipe.key() == before[1]
