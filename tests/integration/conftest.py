@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator
@@ -102,3 +103,17 @@ def scratch(engine: docker.APIClient) -> Iterator[Scratch]:
     scratch = Scratch(engine, f"lj-image-test-{secrets.token_hex(4)}")
     yield scratch
     scratch.sweep()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a disk of 8 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", disk], check=True)

@@ -16,6 +16,8 @@ RECIPE_VERSION: Final = 2
 """Counted up when the same recipe is to give other bytes, so that nobody's cached tar is used again."""
 
 Network = Literal["public", "vpc"]
+Bytecode = Literal["none", "unchecked-hash"]
+"""Whether distributions bring compiled modules, and what says that these fit their source (PEP 552)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +348,7 @@ class Release:
     overridden: Mapping[str, str] = field(default_factory=dict)
     """Versions tried with --set, not written in the manifest."""
     size_budget_bytes: int | None = None
-    bytecode: Literal["none", "unchecked-hash"] = "none"
+    bytecode: Bytecode = "none"
     """Whether distributions bring compiled modules, which are valid by their source's hash and never checked."""
     owners: tuple[tuple[str, str], ...] = ()
     """Path in the image, without a leading slash -> whose file stays where two bring different ones."""
@@ -368,3 +370,8 @@ class Release:
     def component(self, component_id: str) -> Component | None:
         """Return a component by its canonical id."""
         return next((component for component in self.components if component.id == component_id), None)
+
+    def build_env(self, component_id: str) -> dict[str, str]:
+        """Return the environment in which sources of a component become wheels; of `shared` and others, none."""
+        component = self.component(component_id)
+        return dict(component.source.build_env) if component and isinstance(component.source, PipSource) else {}

@@ -11,11 +11,12 @@ from lj_image.cli.app import App
 from lj_image.lock.progress import progress_for
 from lj_image.oci.reference import Reference
 from lj_image.plan import Plan
-from lj_image.release.assembly import Assembly, AssemblyOptions, Compression, Shop, assemble_releases
+from lj_image.release.assembly import Assembly, AssemblyOptions, Shop, assemble_releases
 from lj_image.release.outputs import Output, require_possible, write
 from lj_image.release.record import Built, Records
 
 if TYPE_CHECKING:
+    from lj_image.builders.oci.assemble import LayerCompression
     from lj_image.oci.source import SourceImage
 
 
@@ -33,7 +34,7 @@ def assemble_and_show(
     """Assemble an image for each plan and show what was made; raises what a build raises."""
     places = [Output.parse(text) for text in outputs]
     require_possible(places, len(plans))
-    options = AssemblyOptions(base, cast("Compression", compression or "gzip"), lazy, no_cache)
+    options = AssemblyOptions(base, cast("LayerCompression", compression or "gzip"), lazy, no_cache)
     shop = _shop(app, plans[0])
     found = assemble_releases(plans, options, shop)
     with shop.cache.in_use():

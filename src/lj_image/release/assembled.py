@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from lj_image.builders.docker.engine import find_image
 from lj_image.builders.docker.loading import find_loaded, load_image
@@ -25,8 +25,6 @@ from lj_image.release.record import Built
 if TYPE_CHECKING:
     import docker
 
-BUILDER: Final = "oci"
-"""What a record says of such an image."""
 Say = Callable[[str], None]
 
 
@@ -55,7 +53,7 @@ def engine_id(built: Built, release: Release, api: docker.APIClient, config: Con
 
     Raises EngineError, and ArtifactError when neither the engine nor the cache has it.
     """
-    if built.builder != BUILDER:
+    if not built.is_assembled:
         return built.image_id
     if (there := loaded_id(built, api, config)) is not None:
         return there
@@ -80,7 +78,7 @@ def identity(
 
     The two differ for an assembled image where the engine keeps images by their manifests.
     """
-    if built is None or built.builder != BUILDER:
+    if built is None or not built.is_assembled:
         return image_id, image_id
     if image_id == built.image_id:
         return image_id, engine_id(built, release, api, config, say)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from lj_image import __version__
 from lj_image.builders.oci.assemble import (
     AssembledImage,
+    LayerCompression,
     Stamps,
     assemble,
     layer_descriptor,
@@ -25,7 +26,6 @@ from lj_image.builders.oci.base_layer import OciBase
 from lj_image.builders.oci.estargz import require_not_lazy
 from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.builders.oci.recipe import LayerRecipe
-from lj_image.catalog.release import PipSource
 from lj_image.config import Config
 from lj_image.dockerfile import labels
 from lj_image.errors import UsageError
@@ -36,14 +36,14 @@ from lj_image.oci.digest import Digest
 from lj_image.oci.manifest import Index, Manifest
 from lj_image.oci.source import SourceImage, image_in
 from lj_image.plan import Plan, plan_digest
+from lj_image.release.files import fetch_missing
 from lj_image.release.provenance import revision_and_time
-from lj_image.release.record import Built, Record, Records
+from lj_image.release.record import ASSEMBLED, Built, Record, Records
 
 if TYPE_CHECKING:
     from lj_image.lock.lock import Artifact, LockedDistribution
 
 Say = Callable[[str], None]
-Compression = Literal["gzip", "zstd"]
 
 INPUTS_LABEL: Final = "io.lj-image.inputs"
 
@@ -54,7 +54,7 @@ class AssemblyOptions:
 
     base: str | None = None
     """Another place to take the base from: a file, a folder or a reference."""
-    compression: Compression = "gzip"
+    compression: LayerCompression = "gzip"
     is_lazy: bool = False
     no_cache: bool = False
     workers: int | None = None
@@ -99,6 +99,7 @@ class _Prepared:
     plan: Plan
     base: OciBase
     recipes: tuple[LayerRecipe, ...]
+    plan_digest: str
     inputs: str
 
     @property
@@ -178,18 +179,10 @@ def _base(plan: Plan, options: AssemblyOptions, shop: Shop) -> OciBase:
 
 
 def _prepare(plan: Plan, base: OciBase, options: AssemblyOptions, shop: Shop) -> _Prepared:
-    _fetch(plan, shop)
+    fetch_missing(plan, shop.config, shop.store, shop.progress)
     recipes = recipes_of(plan, base, files=_files(plan, base, shop), is_lazy=options.is_lazy)
-    level = shop.config.values.build.zstd_level
-    return _Prepared(plan, base, recipes, _inputs(plan, base, recipes, options, level))
-
-
-def _fetch(plan: Plan, shop: Shop) -> None:
-    wanted = plan.locked()
-    if shop.store.missing(item.artifact for item in wanted):
-        from lj_image.lock.fetch import fetch
-
-        fetch(wanted, shop.config, shop.store, shop.progress)
+    level, digest = shop.config.values.build.zstd_level, plan_digest(plan)
+    return _Prepared(plan, base, recipes, digest, _inputs(plan, digest, base, recipes, options, level))
 
 
 def _files(plan: Plan, base: OciBase, shop: Shop) -> Mapping[str, tuple[str, str, Path]]:
@@ -206,16 +199,15 @@ def _files(plan: Plan, base: OciBase, shop: Shop) -> Mapping[str, tuple[str, str
 def _wheel_of_source(item: LockedDistribution, plan: Plan, base: OciBase, shop: Shop) -> Artifact:
     from lj_image.builders.oci.source_wheels import wheel_of_source
 
-    component = plan.release.component(item.component)
-    env = dict(component.source.build_env) if component and isinstance(component.source, PipSource) else {}
+    env = plan.release.build_env(item.component)
     return wheel_of_source(item, base, plan.release.base.facts, shop.store, shop.config, env=env, say=shop.say)
 
 
 def _inputs(
-    plan: Plan, base: OciBase, recipes: Sequence[LayerRecipe], options: AssemblyOptions, zstd_level: int
+    plan: Plan, digest: str, base: OciBase, recipes: Sequence[LayerRecipe], options: AssemblyOptions, zstd_level: int
 ) -> str:
     facts = [
-        plan_digest(plan),
+        digest,
         base.digest,
         [recipe.key() for recipe in recipes],
         recipes[0].ground.epoch if recipes else None,
@@ -229,7 +221,7 @@ def _present(prepared: _Prepared, shop: Shop) -> tuple[Built, Descriptor] | None
     """Return what is recorded of the image under the tag, and its manifest, when it was made from these very inputs."""
     record = shop.records.read(prepared.plan.key)
     built = record.built if record else None
-    if built is None or built.builder != "oci" or built.inputs != prepared.inputs or built.manifest is None:
+    if built is None or not built.is_assembled or built.inputs != prepared.inputs or built.manifest is None:
         return None
     blobs, digest = shop.cache.blobs, Digest.parse(built.manifest)
     if not blobs.has(digest):
@@ -260,9 +252,9 @@ def _recorded(prepared: _Prepared, image: AssembledImage, seconds: float, record
         image_id=image.image_id,
         tag=prepared.tag,
         inputs=prepared.inputs,
-        plan=plan_digest(plan),
+        plan=prepared.plan_digest,
         lock=plan.lock.digest,
-        builder="oci",
+        builder=ASSEMBLED,
         base=f"{image.base.name}@{image.base.digest}",
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(seconds, 1),

@@ -18,7 +18,6 @@ from lj_image import __version__
 from lj_image.builders.docker import engine
 from lj_image.builders.docker.base import BaseImage, ensure_base
 from lj_image.builders.docker.events import Observer
-from lj_image.catalog.release import PipSource
 from lj_image.config import Config
 from lj_image.context import BuildContext
 from lj_image.dockerfile import Form, context, render
@@ -28,6 +27,7 @@ from lj_image.lock.progress import Progress
 from lj_image.lock.store import ArtifactStore
 from lj_image.plan import AptLayer, Plan, RunLayer, plan_digest
 from lj_image.release.builder_choice import BuilderName
+from lj_image.release.files import fetch_missing
 from lj_image.release.provenance import revision_and_time
 from lj_image.release.record import Built, Record, Records
 from lj_image.templating import Templates
@@ -134,7 +134,7 @@ def choose_form(api: docker.APIClient, builder: BuilderName, say: Say) -> Form:
 
 def prepare(plan: Plan, form: Form, workshop: Workshop) -> Prepared:
     """Fetch the files, make or pull the base, render; everything but the engine's build."""
-    _fetch(plan, workshop)
+    fetch_missing(plan, workshop.config, workshop.store, workshop.progress)
     base = ensure_base(workshop.api, plan.release.base, workshop.config, plan.release.platform, log=workshop.say)
     wheels = _built_wheels(plan, base, workshop)
 
@@ -147,15 +147,6 @@ def prepare(plan: Plan, form: Form, workshop: Workshop) -> Prepared:
     return Prepared(plan, form, base, made, _inputs(plan, text, base, made))
 
 
-def _fetch(plan: Plan, workshop: Workshop) -> None:
-    """Load what is missing; the HTTP client is imported only for that."""
-    files = plan.locked()
-    if workshop.store.missing(item.artifact for item in files):
-        from lj_image.lock.fetch import fetch
-
-        fetch(files, workshop.config, workshop.store, workshop.progress)
-
-
 def _built_wheels(plan: Plan, base: BaseImage, workshop: Workshop) -> Mapping[str, Artifact]:
     """Return sdist sha256 -> the wheel built from it."""
     sources = [item for item in plan.installed() if item.artifact.kind == "sdist"]
@@ -165,10 +156,9 @@ def _built_wheels(plan: Plan, base: BaseImage, workshop: Workshop) -> Mapping[st
 
     built: dict[str, Artifact] = {}
     for item in sources:
-        component = plan.release.component(item.component)
-        env = component.source.build_env if component and isinstance(component.source, PipSource) else ()
+        env = plan.release.build_env(item.component)
         built[item.artifact.sha256] = build_wheel(
-            workshop.api, base, item, workshop.store, workshop.config, env=dict(env), say=workshop.say
+            workshop.api, base, item, workshop.store, workshop.config, env=env, say=workshop.say
         )
     return built
 

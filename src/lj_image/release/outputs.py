@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -16,6 +13,7 @@ from lj_image.oci.copying import copy_index_into, copy_into
 from lj_image.oci.layout import Layout
 from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
+from lj_image.whole import appearing
 
 Transport = Literal["oci", "oci-archive", "docker-archive", "engine"]
 
@@ -86,23 +84,6 @@ def _write_layout(folder: Path, images: Sequence[SourceImage], reference: Refere
 
 
 def _write_file(path: Path, blocks: Iterator[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _whole(path) as number:
+    with appearing(path, mode=0o644) as file:
         for block in blocks:
-            view = memoryview(block)
-            while view:
-                view = view[os.write(number, view) :]
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[int]:
-    """Give a file that appears under its name when the block ends without an error."""
-    number, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    try:
-        yield number
-        os.fchmod(number, 0o644)
-        Path(partial).replace(path)
-    finally:
-        os.close(number)
-        with suppress(OSError):
-            Path(partial).unlink()
+            file.write(block)

@@ -319,7 +319,7 @@ def _build(key: str) -> str:
 
 
 def _place(built: Built) -> str:
-    return "the cache" if built.builder == "oci" else "the engine"
+    return "the cache" if built.is_assembled else "the engine"
 
 
 def _failed(target: Target, error: LjImageError) -> Result:

@@ -15,6 +15,8 @@ from lj_image.errors import LjImageError, Location
 from lj_image.whole import write_whole
 
 FORMAT = 1
+ASSEMBLED = "oci"
+"""The builder that needs no engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class Built:
     overridden: dict[str, str] = field(default_factory=dict)
     manifest: str | None = None
     """Digest of the manifest, `sha256:…`, of an image that was assembled without an engine: it lies in the cache."""
+
+    @property
+    def is_assembled(self) -> bool:
+        """Whether it was assembled without an engine, which may not have it."""
+        return self.builder == ASSEMBLED
 
 
 @dataclass(frozen=True, slots=True)

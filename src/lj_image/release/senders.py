@@ -12,7 +12,7 @@ from lj_image.errors import ArtifactError, BuildError, PublishError, UsageError
 from lj_image.oci.digest import Digest
 from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
-from lj_image.release.assembled import BUILDER, Say, assembled_image, bring_base, engine_id, loaded_id
+from lj_image.release.assembled import Say, assembled_image, bring_base, engine_id, loaded_id
 from lj_image.release.record import Built
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def engine_sender(built: Built | None, release: Release, api: docker.APIClient, 
     """Return what publishes the image of a record through an engine."""
     from lj_image.builders.docker.push import EngineSender
 
-    if built is None or built.builder != BUILDER:
+    if built is None or not built.is_assembled:
         return EngineSender(api)
     return LoadedSender(EngineSender(api), built, release, api, config, say)
 
@@ -194,7 +194,7 @@ def sender_for(
 
     Where nothing was built yet, `assembles` says what a build would do.
     """
-    is_assembled = assembles if built is None else built.builder == BUILDER
+    is_assembled = assembles if built is None else built.is_assembled
     if via_engine or not is_assembled:
         return engine_sender(built, release, connect(), config, say)
     return RegistrySender(built, config, Registries(), complete=lambda: bring_base(release, config, say))

@@ -21,20 +21,6 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a disk of 8 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
-@pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
     loopback = Loopback()
     server = start(loopback)

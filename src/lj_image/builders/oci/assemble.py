@@ -19,12 +19,13 @@ from lj_image.builders.oci.scheme import scheme_of
 from lj_image.builders.oci.wheel.wheel import Wheel
 from lj_image.catalog.names import normalised
 from lj_image.errors import UsageError
-from lj_image.oci.descriptor import Descriptor
+from lj_image.oci.descriptor import Descriptor, descriptor_of
 from lj_image.oci.image_config import AddedLayer, History, ImageConfig
 from lj_image.oci.manifest import Manifest
 from lj_image.oci.media_types import MediaType
 from lj_image.plan import AptLayer, ArchiveLayer, Layer, PipLayer, Plan, RunLayer, layer_size_bytes
 
+LayerCompression = Literal["gzip", "zstd"]
 Say = Callable[[str], None]
 
 
@@ -94,7 +95,7 @@ def assemble(
     *,
     workers: int | None = None,
     anew: bool = False,
-    compression: Literal["gzip", "zstd"] = "gzip",
+    compression: LayerCompression = "gzip",
     zstd_level: int = 3,
     say: Say = lambda line: None,
 ) -> AssembledImage:
@@ -111,11 +112,12 @@ def assemble(
         from lj_image.builders.oci.zstd_layers import compressed_layers  # late: it loads zstd, which few images need
 
         layers = compressed_layers(layers, cache, level=zstd_level, workers=workers, anew=anew, say=say)
+    content = config.to_bytes()
     manifest = Manifest(
-        config=Descriptor(MediaType.OCI_CONFIG, config.digest, len(config.to_bytes())),
+        config=descriptor_of(content, MediaType.OCI_CONFIG),
         layers=(*(layer.descriptor for layer in base.layers), *map(layer_descriptor, layers)),
     )
-    cache.blobs.put(config.to_bytes())
+    cache.blobs.put(content)
     cache.blobs.put(manifest.to_bytes())
     return AssembledImage(manifest.descriptor(), config, layers, base)
 

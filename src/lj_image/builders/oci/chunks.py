@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from lj_image.builders.oci.fresh_gzip import gzip_member
+from lj_image.builders.oci.processors import processors
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
 """Of a file's content, at most, in one member.
@@ -45,7 +45,7 @@ class ChunkCutter:
 
     def __init__(self, emit: Callable[[bytes], int], *, workers: int | None = None) -> None:
         self._emit = emit
-        self._workers = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
+        self._workers = min(workers or processors(), _MOST_WORKERS)
         self._pool = ThreadPoolExecutor(self._workers)
         self._pending: deque[Future[tuple[str, bytes]]] = deque()
         self._block = bytearray()

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from lj_image.builders.oci.layer_cache import CachedLayer
 from lj_image.builders.oci.layer_job import assemble_layer
+from lj_image.builders.oci.processors import processors
 from lj_image.builders.oci.recipe import LayerRecipe
 from lj_image.errors import BuildError
 
@@ -100,11 +101,6 @@ def _finished(running: dict[Future[CachedLayer], int]) -> Iterator[tuple[int, Ca
                     "a process that made a layer was killed",
                     hint="most often by the kernel for lack of memory; finished layers are kept: run the build again",
                 ) from None
-
-
-def processors() -> int:
-    """Return how many processors this process may use, which in a container are fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _context() -> multiprocessing.context.BaseContext:

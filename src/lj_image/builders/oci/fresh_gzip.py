@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Final
 import deflate
 
 from lj_image.builders.oci.entries import Readable
+from lj_image.builders.oci.processors import processors
 
 MEMBER_BYTES: Final = 1024 * 1024
 """Of what one member holds: large enough that its own header and window cost nothing, small enough to share out."""
@@ -20,7 +20,7 @@ LEVEL: Final = 6
 MAKER: Final = f"libdeflate-{deflate.__version__}-{LEVEL}"
 """Names what decides the bytes, so that nobody's remembered digest is taken for that of another library."""
 # RFC 1952 §2.3.1: ID1 ID2, CM=deflate, no flags, MTIME=0, XFL=0, OS=unknown: the same on any host.
-_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 def gzip_members(source: Readable, *, workers: int | None = None) -> Iterator[bytes]:
@@ -28,7 +28,7 @@ def gzip_members(source: Readable, *, workers: int | None = None) -> Iterator[by
 
     libdeflate lets other threads run meanwhile, so each worker is a thread: by default as many as there are processors.
     """
-    wanted = workers or os.cpu_count() or 1
+    wanted = workers or processors()
     pending: deque[Future[bytes]] = deque()
     with ThreadPoolExecutor(wanted) as pool:
         for block in _blocks(source):
@@ -58,4 +58,9 @@ def _filled(source: Readable) -> bytes:
 def gzip_member(block: bytes) -> bytes:
     """Return one member that holds a block."""
     body = deflate.deflate_compress(block, LEVEL)
-    return b"".join((_HEADER, body, zlib.crc32(block).to_bytes(4, "little"), len(block).to_bytes(4, "little")))
+    return b"".join((GZIP_HEADER, body, gzip_trailer(zlib.crc32(block), len(block))))
+
+
+def gzip_trailer(crc32: int, size_bytes: int) -> bytes:
+    """Return CRC32 and ISIZE, the size modulo 2³² (RFC 1952 §2.3.1)."""
+    return crc32.to_bytes(4, "little") + (size_bytes & 0xFFFFFFFF).to_bytes(4, "little")

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lj_image.builders.oci.layer_writer import LayerBlob
-from lj_image.errors import ArtifactError
+from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
@@ -105,6 +105,13 @@ class LayerCache:
         """Let the time of a file in the cache say that it was used now."""
         with suppress(OSError):  # a cache that is read-only
             os.utime(path)
+
+    def cannot_write(self, what: str, error: OSError) -> BuildError:
+        """Return the error for what found no place here."""
+        return BuildError(
+            f"{what} cannot be written to {self.folder}: {error.strerror or error}",
+            hint="make room (`lj-image cache gc`), or set `cache:` in the config (or LJ_IMAGE_CACHE) to a larger disk",
+        )
 
     @contextmanager
     def writing(self, key: str) -> Iterator[None]:

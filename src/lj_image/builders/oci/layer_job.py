@@ -15,7 +15,6 @@ from lj_image.builders.oci.inspected import Inspected
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
 from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
 from lj_image.builders.oci.recipe import LayerRecipe
-from lj_image.errors import BuildError
 
 PARTIAL = ".layer-"
 """How the name of a layer begins while it is written; what a killed build left is removed by `cache gc`."""
@@ -40,7 +39,7 @@ def assemble_layer(recipe: LayerRecipe, cache_dir: Path, anew: bool = False) -> 
             inspected.remember(recipe.wheels)
             return cache.write(layer, epoch, files)
         except OSError as error:
-            raise _cannot_write(recipe, cache, error) from None
+            raise cache.cannot_write(f"the layer {recipe.title}", error) from None
         finally:
             with suppress(OSError):
                 partial.unlink()
@@ -60,10 +59,3 @@ def _written(
         blob: LayerBlob = writer.finish()
     annotations = writer.annotations if isinstance(writer, EstargzWriter) else {}
     return CachedLayer(key, blob, composition.newest, annotations), files
-
-
-def _cannot_write(recipe: LayerRecipe, cache: LayerCache, error: OSError) -> BuildError:
-    return BuildError(
-        f"the layer {recipe.title} cannot be written to {cache.folder}: {error.strerror or error}",
-        hint="make room (`lj-image cache gc`), or set `cache:` in the config (or LJ_IMAGE_CACHE) to a larger disk",
-    )

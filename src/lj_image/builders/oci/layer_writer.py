@@ -19,14 +19,12 @@ from isal import isal_zlib
 from lj_image.builders.oci.chunks import CHUNK_BYTES, Chunk, ChunkCutter
 from lj_image.builders.oci.entries import Entry, File, Streamed, Written, ZipMember
 from lj_image.builders.oci.fixed_deflate import deflated, stored, stored_header
-from lj_image.builders.oci.fresh_gzip import MEMBER_BYTES, gzip_member, gzip_members
+from lj_image.builders.oci.fresh_gzip import GZIP_HEADER, MEMBER_BYTES, gzip_member, gzip_members, gzip_trailer
 from lj_image.builders.oci.passing import PIECE_BYTES, ContentCheck, PassingContent, ZipSource, raw_inflater
 from lj_image.builders.oci.tar_headers import END, header, padding
 
 LAYOUT_VERSION: Final = 1
 """Counted up when the same entries are to give other bytes, so that no cached layer of before is taken for it."""
-# RFC 1952 §2.3.1: ID1 ID2, CM=deflate, no flags, MTIME=0, XFL=0, OS=unknown: the same on any host.
-GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _GATHERED_BYTES: Final = 256 * 1024
 """Small pieces are hashed and written together; each call costs about a microsecond."""
 _WITH_HEADER_BYTES: Final = 64
@@ -103,7 +101,7 @@ class LayerWriter:
         self._plain.clear()
         self._tar_bytes += len(plain)
         self._tar.update(plain)
-        self._emit(b"".join((GZIP_HEADER, deflated(plain), _trailer(isal_zlib.crc32(plain), len(plain)))))
+        self._emit(b"".join((GZIP_HEADER, deflated(plain), gzip_trailer(isal_zlib.crc32(plain), len(plain)))))
 
     def append_raw(self, member: bytes, plain: bytes) -> None:
         """Write a gzip member as it is, which holds `plain`; what follows the tar's end, say."""
@@ -175,14 +173,14 @@ class LayerWriter:
         if member.compressed_bytes <= PIECE_BYTES and not member.is_stored:
             piece = self._source.read(member, 0, member.compressed_bytes)
             check.whole(piece)
-            self._emit(b"".join((GZIP_HEADER, piece, _trailer(member.crc32, member.size_bytes))))
+            self._emit(b"".join((GZIP_HEADER, piece, gzip_trailer(member.crc32, member.size_bytes))))
         else:
             self._emit(GZIP_HEADER)
             if member.is_stored:
                 self._copy_stored(member, check)
             else:
                 self._copy_large(member, check)
-            self._emit(_trailer(member.crc32, member.size_bytes))
+            self._emit(gzip_trailer(member.crc32, member.size_bytes))
         check.require_kept(entry)
         return check.hexdigest()
 
@@ -204,7 +202,7 @@ class LayerWriter:
     def _write_anew(self, content: bytes) -> str:
         # Not compressed: a compressor's version would decide about the bytes of nearly every layer, to save so little.
         self._tar.update(content)
-        self._emit(b"".join((GZIP_HEADER, stored(content), _trailer(isal_zlib.crc32(content), len(content)))))
+        self._emit(b"".join((GZIP_HEADER, stored(content), gzip_trailer(isal_zlib.crc32(content), len(content)))))
         return hashlib.sha256(content).hexdigest()
 
     def _stream(self, entry: File, stream: Streamed) -> str:
@@ -232,8 +230,3 @@ class LayerWriter:
         self._target.write(self._gathered)
         self._written += len(self._gathered)
         self._gathered.clear()
-
-
-def _trailer(crc32: int, size_bytes: int) -> bytes:
-    """Return CRC32 and ISIZE, the size modulo 2³² (RFC 1952 §2.3.1)."""
-    return crc32.to_bytes(4, "little") + (size_bytes & 0xFFFFFFFF).to_bytes(4, "little")

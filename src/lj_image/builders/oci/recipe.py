@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from lj_image.builders.oci.compose import Ground
 from lj_image.builders.oci.entries import Entry
@@ -16,12 +16,11 @@ from lj_image.builders.oci.fresh_gzip import MAKER
 from lj_image.builders.oci.layer_writer import LAYOUT_VERSION
 from lj_image.builders.oci.scheme import Scheme
 from lj_image.builders.oci.wheel.wheel import Wheel
+from lj_image.catalog.release import Bytecode
 from lj_image.plan import AptLayer, ArchiveLayer, ConstraintsLayer, FilesLayer, Layer, PipLayer, RunLayer, layer_digest
 
-Bytecode = Literal["none", "unchecked-hash"]
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for what is computed once
 class LayerRecipe:
     """All that a layer is made from; the same recipe gives the same bytes anywhere."""
 
@@ -44,6 +43,11 @@ class LayerRecipe:
 
     def key(self) -> str:
         """Return the SHA-256, in hex, of all that decides about the bytes but the epoch."""
+        return self._key
+
+    @cached_property
+    def _key(self) -> str:
+        """Computed once: it reads every file of a tree, and the process that assembles the layer asks again."""
         ground = _below(self.ground, self._roots())
         facts = {
             "layout": LAYOUT_VERSION,

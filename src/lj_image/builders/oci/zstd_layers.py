@@ -22,7 +22,7 @@ import zstandard
 
 from lj_image.builders.oci.crew import make_side_by_side
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
-from lj_image.errors import ArtifactError, BuildError, Location
+from lj_image.errors import ArtifactError, Location
 from lj_image.oci.digest import Digest
 from lj_image.oci.media_types import MediaType
 from lj_image.oci.streams import BLOCK_BYTES, ChunkReader, HashingChunks, decompressed
@@ -76,11 +76,7 @@ def compress_layer(layer: CachedLayer, *, cache_dir: Path, level: int, anew: boo
             kept = json.dumps({"digest": str(digest), "size_bytes": size_bytes})
             write_whole(_note(layer, cache, level), kept, mode=0o644)
         except OSError as error:
-            raise BuildError(
-                f"a layer in zstd cannot be written to {cache.folder}: {error.strerror or error}",
-                hint="make room (`lj-image cache gc`), or set `cache:` in the config (or LJ_IMAGE_CACHE) to a larger "
-                "disk",
-            ) from None
+            raise cache.cannot_write("a layer in zstd", error) from None
     return _in_zstd(layer, digest, size_bytes)
 
 

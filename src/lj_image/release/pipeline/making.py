@@ -45,7 +45,7 @@ def _build(work: Work) -> tuple[Built, bool]:
 
 
 def _told(built: Built) -> str:
-    how = " compressed" if built.builder == "oci" else ""
+    how = " compressed" if built.is_assembled else ""
     return f"{built.tag} {built.image_id}, {built.size_bytes / 1024**2:,.1f} MiB{how}, by {built.builder}"
 
 

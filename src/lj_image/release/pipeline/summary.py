@@ -44,7 +44,7 @@ def _facts(report: RunReport) -> Iterator[str]:
     verified = report.record.verified if report.record else None
     if built:
         rows += [("image", built.image_id), ("builder", built.builder), ("base", built.base), ("lock", built.lock)]
-        compressed = " compressed" if built.builder == "oci" else ""
+        compressed = " compressed" if built.is_assembled else ""
         rows += [("size", f"{built.size_bytes / 1024**2:,.1f} MiB{compressed}")]
     if verified and built and verified.image_id == built.image_id:
         word = "passed" if verified.passed else "FAILED"

@@ -117,7 +117,7 @@ class Work:
     def sender(self) -> Sender:
         """What asks registries, and carries images to them."""
         built = self.built()
-        if built is not None and (built.builder == "oci") != self.choice.assembles:
+        if built is not None and built.is_assembled != self.choice.assembles:
             built = None  # a dry run after a run with the other builder: this image is not what would be sent
         return self.means.sender(self.release, built, self.choice)
 

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.parser import HeaderParser
-from typing import Final, Literal
+from typing import Final
 
 from lj_image.builders.oci.entries import EXECUTABLE_MODE, FILE_MODE, File, Written, ZipMember
 from lj_image.builders.oci.scheme import Scheme
@@ -17,6 +17,7 @@ from lj_image.builders.oci.wheel.places import Places, script_name
 from lj_image.builders.oci.wheel.record import Row, parse, written
 from lj_image.builders.oci.wheel.wheel import Wheel
 from lj_image.catalog.names import normalised
+from lj_image.catalog.release import Bytecode
 
 INSTALLER: Final = b"lj-image\n"
 _SIGNATURES: Final = ("RECORD", "RECORD.jws", "RECORD.p7s")
@@ -24,8 +25,6 @@ _SIGNATURES: Final = ("RECORD", "RECORD.jws", "RECORD.p7s")
 _OURS: Final = ("INSTALLER", "REQUESTED", "direct_url.json")
 """Files that an installer writes, whatever the wheel has under their names."""
 _KNOWN_VERSION: Final = re.compile(r"1(\.\d+)*")
-
-Bytecode = Literal["none", "unchecked-hash"]
 
 
 @dataclass(frozen=True, slots=True)
