@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lj_image.errors import ArtifactError
+from lj_image.oci.blobs import BlobStore
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.layout import Layout
 from lj_image.oci.manifest import Index
@@ -19,7 +20,7 @@ def copy_into(layout: Layout, image: SourceImage, name: str | None = None) -> De
     """
     found = with_manifest(image)
     for layer in found.layers:
-        _copy(layout, layer)
+        copy_layer(layer, layout.blobs)
     layout.blobs.put(found.config)
     layout.blobs.put(found.manifest or b"")
     descriptor = described(found)
@@ -43,12 +44,16 @@ def described(image: SourceImage) -> Descriptor:
     return replace(image.descriptor, platform=image.descriptor.platform or image.settings.platform, annotations={})
 
 
-def _copy(layout: Layout, layer: SourceLayer) -> None:
+def copy_layer(layer: SourceLayer, blobs: BlobStore) -> None:
+    """Bring a layer that a manifest describes into a store, by a link where it lies in one of ours.
+
+    Raises ArtifactError where its bytes are others than the manifest says.
+    """
     descriptor = layer.descriptor
-    if descriptor is None or layout.blobs.has(descriptor.digest):
+    if descriptor is None or blobs.has(descriptor.digest):
         return
     if layer.file is not None:
-        layout.blobs.link(layer.file, descriptor.digest)
+        blobs.link(layer.file, descriptor.digest)
         return
     with layer.open() as stream:
-        layout.blobs.receive(stream, descriptor.digest, descriptor.size_bytes)
+        blobs.receive(stream, descriptor.digest, descriptor.size_bytes)

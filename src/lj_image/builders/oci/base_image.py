@@ -13,7 +13,7 @@ from lj_image.builders.oci.base_rootfs import compressed_layer
 from lj_image.builders.oci.entries import Readable
 from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci.blobs import BlobStore
-from lj_image.oci.descriptor import Descriptor
+from lj_image.oci.copying import copy_layer
 from lj_image.oci.source import SourceImage, SourceLayer, with_manifest
 from lj_image.oci.streams import ChunkReader, decompressed
 from lj_image.oci.tars import NotATarError
@@ -61,19 +61,12 @@ def _tree(image: SourceImage, cache_dir: Path) -> BaseTree:
 
 def _kept(layer: SourceLayer, name: str) -> BaseLayer:
     assert layer.descriptor is not None, "with_manifest describes every layer"
-    return BaseLayer(layer.diff_id, layer.descriptor, partial(_copy, layer, layer.descriptor, name))
+    return BaseLayer(layer.diff_id, layer.descriptor, partial(_copy, layer, name))
 
 
-def _copy(layer: SourceLayer, descriptor: Descriptor, name: str, target: BlobStore) -> None:
-    """Bring a blob into a store; raises ArtifactError where it is another one than the manifest says."""
-    if target.has(descriptor.digest):
-        return
-    if layer.file is not None:
-        target.link(layer.file, descriptor.digest)
-        return
+def _copy(layer: SourceLayer, name: str, target: BlobStore) -> None:
     try:
-        with layer.open() as blob:
-            target.receive(blob, descriptor.digest, descriptor.size_bytes)
+        copy_layer(layer, target)
     except ArtifactError as error:
         raise ArtifactError(f"the base {name}: {error.message}", hint=error.hint, location=error.location) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,12 +12,11 @@ from typing import Final
 from filelock import FileLock
 
 from lj_image.builders.oci.base_layer import BaseLayer
-from lj_image.builders.oci.entries import Readable
 from lj_image.builders.oci.fresh_gzip import MAKER, gzip_members
 from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.descriptor import Descriptor
-from lj_image.oci.digest import Digest
+from lj_image.oci.digest import Digest, HashingReader
 from lj_image.oci.media_types import MediaType
 from lj_image.oci.source import Stream
 from lj_image.whole import write_whole
@@ -60,7 +58,7 @@ def _compressed(name: str, open_tar: Callable[[], Stream], diff_id: Digest, blob
     say(f"compressing {name}, once only")
     try:
         with open_tar() as tar, blobs.writer() as writer:
-            plain = _Hashing(tar)
+            plain = HashingReader(tar)
             for member in gzip_members(plain):
                 writer.write(member)
             if plain.digest != diff_id:
@@ -71,23 +69,6 @@ def _compressed(name: str, open_tar: Callable[[], Stream], diff_id: Digest, blob
     except OSError as error:
         raise BuildError(f"{name} cannot be compressed: {error}", hint="make room, or name another base") from None
     return Descriptor(MediaType.OCI_LAYER_GZIP, writer.digest, writer.size_bytes)
-
-
-class _Hashing:
-    """Passes reads on and digests what they gave."""
-
-    def __init__(self, reader: Readable) -> None:
-        self._reader = reader
-        self._digest = hashlib.sha256()
-
-    def read(self, size: int, /) -> bytes:
-        block = self._reader.read(size)
-        self._digest.update(block)
-        return block
-
-    @property
-    def digest(self) -> Digest:
-        return Digest(self._digest.hexdigest())
 
 
 def _copy(source: BlobStore, digest: Digest, target: BlobStore) -> None:
