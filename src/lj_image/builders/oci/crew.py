@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -65,13 +67,15 @@ def make_side_by_side(
 
 def pool_for(jobs: int, workers: int | None = None) -> ProcessPoolExecutor:
     """Return a pool with a process for each processor that may be used, and no more than there are jobs."""
-    return ProcessPoolExecutor(
-        min(workers or processors(), jobs), mp_context=_context(), initializer=_end_with_the_parent
-    )
+    return ProcessPoolExecutor(min(workers or processors(), jobs), mp_context=_context(), initializer=_begin)
 
 
-def _end_with_the_parent() -> None:
-    """Let a process end as soon as the one that began it was killed: nobody else would ever give it work or end it."""
+def _begin() -> None:
+    """Let a process end quietly by Ctrl-C, also while it waits for work, and as soon as the one that began it is gone.
+
+    Nobody else would ever give it work or end it.
+    """
+    signal.signal(signal.SIGINT, lambda number, frame: sys.exit(128 + number))
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_await_end, args=(parent.sentinel,), daemon=True).start()

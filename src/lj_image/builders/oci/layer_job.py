@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -30,10 +28,9 @@ def assemble_layer(recipe: LayerRecipe, cache_dir: Path, anew: bool = False) -> 
     with cache.writing(key):
         if not anew and (found := cache.find(key, epoch)) is not None:
             return found
-        number, name = tempfile.mkstemp(prefix=PARTIAL, dir=cache.folder)
-        partial = Path(name)
+        partial = cache.folder / f"{PARTIAL}{key}"  # of the lock's holder alone, who writes over what a killed one left
         try:
-            with os.fdopen(number, "wb") as target:
+            with partial.open("wb") as target:
                 layer, files = _written(recipe, key, target, inspected)
             cache.blobs.adopt(partial, layer.digest)
             inspected.remember(recipe.wheels)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -78,3 +80,22 @@ def test_a_worker_that_is_killed_is_an_error_that_says_so(tmp_path: Path, monkey
 def _killed(*arguments: object, **options: object) -> None:
     time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+IDLE = """
+import multiprocessing, os, signal, time
+from lj_image.builders.oci.crew import pool_for
+if __name__ == "__main__":
+    with pool_for(1) as pool:
+        worker = pool.submit(os.getpid).result()
+        time.sleep(0.2)  # until it waits for work again
+        os.kill(worker, signal.SIGINT)
+        while multiprocessing.active_children():
+            time.sleep(0.01)
+"""
+
+
+def test_a_process_that_waits_for_work_ends_by_ctrl_c_without_a_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", IDLE], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
+    assert "KeyboardInterrupt" not in done.stderr
