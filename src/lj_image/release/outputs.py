@@ -53,6 +53,8 @@ def require_possible(outputs: Sequence[Output], platforms: int) -> None:
         path = output.path
         if path is not None and output.transport != "oci" and path.is_dir():
             raise UsageError(f"--output {output}: {path} is a folder", hint="name a file")
+        if path is not None and output.transport == "oci" and path.exists() and not path.is_dir():
+            raise UsageError(f"--output {output}: {path} is a file", hint="name a folder, or write to oci-archive:FILE")
 
 
 def write(output: Output, images: Sequence[SourceImage], reference: Reference) -> None:

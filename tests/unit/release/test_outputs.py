@@ -41,6 +41,12 @@ def test_a_folder_is_no_file(form: str, tmp_path: Path) -> None:
     require_possible([Output.parse(f"oci:{tmp_path}"), Output.parse(f"{form}:{tmp_path}/new.tar")], 1)
 
 
+def test_a_file_is_no_folder_for_a_layout(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("text")
+    with pytest.raises(UsageError, match="is a file"):
+        require_possible([Output.parse(f"oci:{tmp_path}/README.md")], 1)
+
+
 @pytest.mark.parametrize("text", ["engine", "docker-archive:x.tar"])
 def test_several_platforms_need_a_place_that_holds_several(text: str) -> None:
     with pytest.raises(UsageError, match="holds one platform, and 2 are built"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from lj_image.catalog.release import Release
 from lj_image.config import Config
 from lj_image.errors import EngineError, LjImageError, ManifestError, UsageError
+from lj_image.oci.layout import LAYOUT_FILE
 from lj_image.release.diff.compare import Diff, diff
 from lj_image.release.diff.contents import Contents, Kind
 from lj_image.release.diff.releases import contents_of_release
@@ -108,6 +109,8 @@ def named(text: str) -> Named:
     if at and _RELEASE.fullmatch(name) and not revision.startswith("sha256:"):
         return Named("release", name, revision)
     if text.startswith(("./", "../", "/", "~/")) or text.endswith(_ARCHIVE_ENDINGS):
+        return Named("archive", text)
+    if (Path(text) / LAYOUT_FILE).is_file():  # build/25.02, say, which an image named build might have as a release
         return Named("archive", text)
     if _RELEASE.fullmatch(text):
         return Named("release", text)

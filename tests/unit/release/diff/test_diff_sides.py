@@ -12,6 +12,7 @@ from diff_catalog import NEXT, Bench
 from lj_image.catalog.catalog import Catalog
 from lj_image.config import Config
 from lj_image.errors import EngineError, ManifestError, UsageError
+from lj_image.oci.layout import Layout
 from lj_image.release.diff.revisions import resolver_in
 from lj_image.release.diff.sides import Ground, Named, Wanted, diff_named, named
 from samples.tiny import IMAGE, RELEASE
@@ -55,6 +56,12 @@ def ground(catalog: Catalog, config: Config) -> Ground:
 def test_the_form_of_a_name_says_what_it_is(text: str, expected: Named, folder: Path) -> None:
     (folder / "layout").mkdir()
     assert named(text) == expected
+
+
+def test_a_layout_is_an_archive_also_where_its_path_could_be_a_release(folder: Path) -> None:
+    Layout.create(folder / "build/25.02")
+    assert named("build/25.02") == Named("archive", "build/25.02")
+    assert named("build/25.03") == Named("release", "build/25.03")
 
 
 def test_nothing_named_is_told() -> None:
