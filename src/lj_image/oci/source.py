@@ -49,6 +49,8 @@ class SourceLayer:
     """`host/repository` of the registry that has it; empty elsewhere."""
     file: Path | None = None
     """Where it lies in a store of ours, under its digest, so that a hard link is as good as a copy."""
+    open_at: Callable[[int], Stream] | None = field(default=None, repr=False, compare=False)
+    """Opens it at an offset, where that can be done without reading what lies before."""
 
 
 @dataclass(frozen=True, slots=True)

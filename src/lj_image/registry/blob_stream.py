@@ -19,18 +19,18 @@ Open = Callable[[int], httpx.Response]
 
 
 class BlobStream:
-    """Reads one blob. Whoever reads to its end has the right bytes, or an ArtifactError."""
+    """Reads one blob. Whoever reads from its beginning to its end has the right bytes, or an ArtifactError."""
 
-    def __init__(self, descriptor: Descriptor, origin: str, open_from: Open, attempts: int) -> None:
+    def __init__(self, descriptor: Descriptor, origin: str, open_from: Open, attempts: int, offset: int = 0) -> None:
         self._descriptor, self._origin = descriptor, origin
-        self._open_from, self._left = open_from, attempts
-        self._response = open_from(0)
+        self._open_from, self._left, self._offset = open_from, attempts, offset
+        self._response = open_from(offset)
         self._reader = HashingReader(ChunkReader(self._chunks()))
 
     def read(self, size: int, /) -> bytes:
         """Return `size` bytes, fewer only at the end; raises ArtifactError where they are not those of the digest."""
         block = self._reader.read(size)
-        if len(block) < size or self._reader.size_bytes > self._descriptor.size_bytes:
+        if not self._offset and (len(block) < size or self._reader.size_bytes > self._descriptor.size_bytes):
             self._check()
         return block
 
@@ -46,7 +46,7 @@ class BlobStream:
             )
 
     def _chunks(self) -> Iterator[bytes]:
-        passed = 0
+        passed = self._offset
         while True:
             try:
                 for chunk in self._response.iter_bytes():  # as they come: what is gathered would be lost

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Literal, Protocol
 
 from lj_image.errors import ArtifactError, UsageError
-from lj_image.oci.copying import described
+from lj_image.oci.content import Blob, Content, content_of, content_of_images
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.digest import Digest
-from lj_image.oci.manifest import Index
-from lj_image.oci.media_types import MediaType
 from lj_image.oci.reference import Reference
-from lj_image.oci.source import SourceImage, Stream, with_manifest
+from lj_image.oci.source import SourceImage
 from lj_image.registry.client import Registry
 from lj_image.registry.faults import RegistryError
+from lj_image.registry.uploading.body import pieces_of
+from lj_image.registry.uploading.upload import bring_blob
 
 BlobState = Literal["there", "mounted", "sending", "sent"]
 
@@ -36,11 +35,16 @@ class Unwatched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Blob:
-    digest: Digest
-    size_bytes: int
-    open: Callable[[], Stream]
-    origin: str = ""
+class _OneReader:
+    blob: Blob
+
+    @property
+    def descriptor(self) -> Descriptor:
+        return self.blob.descriptor
+
+    def pieces(self, start: int, end: int) -> Iterable[bytes]:
+        with self.blob.open_at(start) as stream:
+            yield from pieces_of(stream, end - start, f"blob {self.descriptor.digest}")
 
 
 def push_image(registry: Registry, reference: Reference, image: SourceImage, watcher: Watcher | None = None) -> Digest:
@@ -49,56 +53,36 @@ def push_image(registry: Registry, reference: Reference, image: SourceImage, wat
     Raises RegistryError where the registry refuses, does not answer or has something else afterwards; ArtifactError
     where a layer cannot be read.
     """
-    tag = _tag(reference)
-    found = with_manifest(image)
-    send_image(registry, reference.repository, found, watcher)
-    descriptor = described(found)
-    registry.put_manifest(reference.repository, tag, found.manifest or b"", descriptor.media_type)
-    return _read_back(registry, reference, descriptor)
+    return _push(registry, reference, content_of(image), watcher or Unwatched())
 
 
 def push_index(
     registry: Registry, reference: Reference, images: Iterable[SourceImage], watcher: Watcher | None = None
 ) -> Digest:
     """Push images of several platforms, and then the index of them under a tag; as `push_image`."""
-    tag, found = _tag(reference), tuple(map(with_manifest, images))
-    for image in found:
-        send_image(registry, reference.repository, image, watcher)
-        digest = described(image).digest
-        registry.put_manifest(reference.repository, str(digest), image.manifest or b"", described(image).media_type)
-    index = Index(tuple(map(described, found)))
-    registry.put_manifest(reference.repository, tag, index.to_bytes(), MediaType.OCI_INDEX)
-    return _read_back(registry, reference, index.descriptor())
+    return _push(registry, reference, content_of_images(images, str(reference)), watcher or Unwatched())
 
 
-def send_image(registry: Registry, repository: str, image: SourceImage, watcher: Watcher | None = None) -> None:
-    """Send the blobs that a repository lacks; no tag moves."""
-    layers = (
-        _Blob(item.digest, item.size_bytes, layer.open, layer.origin)
-        for layer in image.layers
-        if (item := layer.descriptor)
-    )
-    config = _Blob(image.image_id, len(image.config), lambda: BytesIO(image.config))
-    for blob in {blob.digest: blob for blob in (*layers, config)}.values():
-        _send(registry, repository, blob, watcher or Unwatched())
+def _push(registry: Registry, reference: Reference, content: Content, watcher: Watcher) -> Digest:
+    tag = _tag(reference)
+    for blob in content.blobs:
+        _send(registry, reference.repository, blob, watcher)
+    for document in content.documents[:-1]:
+        digest, media_type = document.descriptor.digest, document.descriptor.media_type
+        registry.put_manifest(reference.repository, str(digest), document.content, media_type)
+    registry.put_manifest(reference.repository, tag, content.root.content, content.root.descriptor.media_type)
+    return _read_back(registry, reference, content.root.descriptor)
 
 
-def _send(registry: Registry, repository: str, blob: _Blob, watcher: Watcher) -> None:
-    if registry.has_blob(repository, blob.digest):
-        watcher.blob(blob.digest, "there", 0, blob.size_bytes)
-        return
-    host, _, origin = blob.origin.partition("/")
-    if host == registry.host and origin != repository and registry.mount(repository, blob.digest, origin):
-        watcher.blob(blob.digest, "mounted", 0, blob.size_bytes)
-        return
-    registry.upload(
-        repository,
-        blob.digest,
-        blob.size_bytes,
-        blob.open,
-        lambda sent_bytes: watcher.blob(blob.digest, "sending", sent_bytes, blob.size_bytes),
-    )
-    watcher.blob(blob.digest, "sent", blob.size_bytes, blob.size_bytes)
+def _send(registry: Registry, repository: str, blob: Blob, watcher: Watcher) -> None:
+    digest, size = blob.descriptor.digest, blob.descriptor.size_bytes
+
+    def watch(at_byte: int) -> None:
+        watcher.blob(digest, "sending", at_byte, size)
+
+    arrival = bring_blob(registry, repository, _OneReader(blob), origin=blob.origin, watch=watch)
+    state: BlobState = "there" if arrival.way == "existing" else arrival.way
+    watcher.blob(digest, state, size if state == "sent" else 0, size)
 
 
 def _tag(reference: Reference) -> str:

@@ -16,15 +16,19 @@ from lj_image.errors import ArtifactError, PublishError
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.digest import Digest
 from lj_image.oci.media_types import MediaType
+from lj_image.registry.access import Access, Patience, is_loopback
 from lj_image.registry.auth import challenges
-from lj_image.registry.client import ATTEMPTS, Registry, is_loopback
+from lj_image.registry.client import Registry
 from lj_image.registry.credentials import Credentials
 from lj_image.registry.faults import RegistryError
+from lj_image.registry.uploading.body import pieces_of
+from lj_image.registry.uploading.upload import mount, upload
 
 BLOB = bytes(range(256)) * 20_000
 DIGEST = Digest.parse(digest_of(BLOB))
 DESCRIPTOR = Descriptor(MediaType.OCI_LAYER, DIGEST, len(BLOB))
 MANIFEST = manifest_json(schemaVersion=2, mediaType=MediaType.OCI_MANIFEST)
+ATTEMPTS = Patience().attempts
 LOGIN = Credentials("robot", "s:ecret")
 
 
@@ -46,7 +50,17 @@ def opened(fake: FakeRegistry, waits: list[float]) -> Iterator[Callable[..., Reg
 
     def open_one(login: Credentials | None = None, **options: Any) -> Registry:
         options.setdefault("transport", fake.transport())
-        every.append(Registry(HOST, credentials=lambda _: login, sleep=waits.append, environ={}, **options))
+        patience = Patience(attempts=options.pop("attempts", ATTEMPTS))
+        every.append(
+            Registry(
+                Access(HOST, patience=patience),
+                intent="push",
+                credentials=lambda _: login,
+                sleep=waits.append,
+                environ={},
+                **options,
+            )
+        )
         return every[-1]
 
     yield open_one
@@ -54,8 +68,18 @@ def opened(fake: FakeRegistry, waits: list[float]) -> Iterator[Callable[..., Reg
         registry.close()
 
 
-def upload(registry: Registry, content: bytes = BLOB, **options: Any) -> None:
-    registry.upload("team/y", DIGEST, len(BLOB), lambda: io.BytesIO(content), **options)
+class Body:
+    descriptor = DESCRIPTOR
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def pieces(self, start: int, end: int) -> Iterator[bytes]:
+        yield from pieces_of(io.BytesIO(self.content[start:]), end - start, "blob")
+
+
+def send(registry: Registry, content: bytes = BLOB, **options: Any) -> None:
+    upload(registry, "team/y", Body(content), **options)
 
 
 # --- manifests ---
@@ -198,7 +222,7 @@ def test_a_blob_is_uploaded_wherever_the_registry_says(
 ) -> None:
     fake.location = location
     seen: list[int] = []
-    upload(opened(), watch=seen.append)
+    send(opened(), watch=seen.append)
     assert fake.blobs["team/y"] == {str(DIGEST): BLOB}
     assert (seen[0], seen[-1]) == (0, len(BLOB))
     put = fake.asked[-1]
@@ -226,7 +250,7 @@ def test_an_upload_that_fails_for_now_is_sent_again_whole(
     waits: list[float],
 ) -> None:
     fake.before.append(interference)
-    upload(opened())
+    send(opened())
     assert fake.blobs["team/y"] == {str(DIGEST): BLOB}
     assert len(waits) == 1
 
@@ -235,7 +259,7 @@ def test_a_registry_that_says_when_to_come_back_is_obeyed(
     opened: Callable[..., Registry], fake: FakeRegistry, waits: list[float]
 ) -> None:
     fake.before += [once(429, method="PUT", **{"Retry-After": "7"}), once(503, method="POST", **{"Retry-After": "3"})]
-    upload(opened())
+    send(opened())
     assert waits == [3.0, 7.0]
 
 
@@ -244,7 +268,7 @@ def test_an_upload_is_given_up_after_a_few_attempts(
 ) -> None:
     fake.before += [cut("PUT") for _ in range(20)]
     with pytest.raises(RegistryError, match="was lost"):
-        upload(opened())
+        send(opened())
     assert len(fake.paths("PUT")) == ATTEMPTS
     assert len(waits) == ATTEMPTS - 1
 
@@ -255,7 +279,7 @@ def test_a_refusal_is_not_tried_again(
 ) -> None:
     fake.before.append(once(status, code, method="PUT"))
     with pytest.raises(RegistryError) as raised:
-        upload(opened())
+        send(opened())
     assert (raised.value.status, raised.value.code, len(fake.paths("PUT"))) == (status, code, 1)
     assert raised.value.hint
 
@@ -265,7 +289,7 @@ def test_a_blob_of_another_size_is_not_stored(
     content: bytes, opened: Callable[..., Registry], fake: FakeRegistry
 ) -> None:
     with pytest.raises(ArtifactError, match="another size"):
-        upload(opened(), content)
+        send(opened(), content)
     assert "team/y" not in fake.blobs
 
 
@@ -274,18 +298,18 @@ def test_a_place_for_an_upload_that_is_not_told_is_an_error(
 ) -> None:
     fake.before.append(lambda request: httpx.Response(202) if request.method == "POST" else None)
     with pytest.raises(RegistryError, match="without a place"):
-        upload(opened())
+        send(opened())
 
 
 def test_a_blob_of_another_repository_is_mounted_or_not(opened: Callable[..., Registry], fake: FakeRegistry) -> None:
     registry = opened()
-    assert registry.mount("team/y", DIGEST, "team/x")
+    assert mount(registry, "team/y", DIGEST, "team/x")
     assert fake.blobs["team/y"] == {str(DIGEST): BLOB}
-    assert not registry.mount("team/z", DIGEST, "team/absent")
+    assert not mount(registry, "team/z", DIGEST, "team/absent")
     assert fake.paths("DELETE") == ["/v2/team/z/blobs/uploads/1"]
     for status in (401, 403, 404, 405):
         fake.before.append(once(status, "DENIED", method="POST"))
-        assert not registry.mount("team/z", DIGEST, "team/x")
+        assert not mount(registry, "team/z", DIGEST, "team/x")
 
 
 # --- logins ---
@@ -315,7 +339,7 @@ def test_a_token_is_asked_for_the_scope_and_used_while_it_lives(
     answer = bearer("team/y", "pull,push")
     fake.before += [answer] * 4
     registry = opened(LOGIN)
-    upload(registry)
+    send(registry)
     asked = [request for request in fake.asked if request.url.host == "auth.example"]
     assert [request.url.params.multi_items() for request in asked] == [
         [("service", "r.example"), ("scope", "repository:team/y:pull,push")]
@@ -343,7 +367,7 @@ def test_a_token_that_aged_during_an_upload_is_renewed(opened: Callable[..., Reg
     answer = bearer("team/y", "pull,push")
     stale = {"WWW-Authenticate": 'Bearer realm="https://auth.example/token",service="r.example"'}
     fake.before += [answer] * 2 + [once(401, "UNAUTHORIZED", method="PUT", **stale), answer]
-    upload(opened(LOGIN))
+    send(opened(LOGIN))
     assert fake.blobs["team/y"] == {str(DIGEST): BLOB}
     assert sum(request.url.host == "auth.example" for request in fake.asked) == 2
 
