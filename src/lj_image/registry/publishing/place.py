@@ -11,8 +11,8 @@ from lj_image.oci.digest import Digest
 from lj_image.registry.transfer.delivery import Delivery, Destination
 
 State = Literal["published", "already", "planned", "refused", "failed", "withheld"]
-"""`refused` is our own decision, before any byte; `failed` is the registry's or the network's. `withheld` is a place that
-has all of the content, and whose tag was not moved because another place does not."""
+"""`refused` is our own decision, before any byte; `failed` is the registry's or the network's. A place that is
+`withheld` has all of the content, and its tag was not moved because another place does not."""
 
 
 @dataclass(frozen=True, slots=True)
