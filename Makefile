@@ -66,7 +66,7 @@ generate: venv ## Write the generated files anew (JSON schemas, CLI reference)
 	scripts/generate
 
 .PHONY: bench
-bench: venv ## Measure all, or BENCH=cli, build or oci; figures as JSON to BENCH_JSON=FILE
+bench: venv ## Measure all, or BENCH=cli, build, oci or push; figures as JSON to BENCH_JSON=FILE
 	$(python) -m bench $(BENCH) $(if $(BENCH_JSON),--json $(BENCH_JSON))
 
 .PHONY: venv

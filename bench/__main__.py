@@ -1,4 +1,4 @@
-"""`python -m bench all|cli|build|oci [--json FILE] [--quick]`: measure, print a table, write JSON."""
+"""`python -m bench all|cli|build|oci|push [--json FILE] [--quick]`: measure, print a table, write JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench import build, cli, machine, oci
+from bench import build, cli, machine, oci, push
 from bench.measure import Figure
 
 Benches = Mapping[str, Callable[[], Iterator[Figure]]]
-BENCHES: Benches = {"cli": cli.figures, "build": build.figures, "oci": oci.figures}
+BENCHES: Benches = {"cli": cli.figures, "build": build.figures, "oci": oci.figures, "push": push.figures}
 
 
 def main() -> None:
@@ -22,10 +22,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("bench", choices=[*BENCHES, "all"])
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--quick", action="store_true", help="oci: a tiny stack, once, to see that everything runs")
+    parser.add_argument("--quick", action="store_true", help="oci, push: tiny sizes, once, to see that everything runs")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that engines are stopped and folders removed
-    benches: Benches = {**BENCHES, "oci": partial(oci.figures, quick=options.quick)}
+    quick = {"oci": partial(oci.figures, quick=True), "push": partial(push.figures, quick=True)}
+    benches: Benches = {**BENCHES, **(quick if options.quick else {})}
     print(machine.description())
     print(f"{'figure':<26} {'ratio':>8}  {'mark':<8} sides (seconds, MiB or bytes)", flush=True)
     figures = []

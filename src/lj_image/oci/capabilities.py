@@ -21,7 +21,7 @@ class Capabilities:
     """The name of the kind, for messages and records: `acr`, `distribution`."""
     upload: UploadForm = "chunks"
     """The first form that is tried; a registry that refuses it is tried with another."""
-    chunk_bytes: int = 32 * MIB
+    chunk_bytes: int = 16 * MIB
     """Of each chunk but the last; more where the registry announces more."""
     last_chunk_in_put: bool = False
     """Whether the last chunk goes with the closing PUT, for registries that fail on an empty one."""

@@ -1,0 +1,204 @@
+"""Our side: a project with a release of random files, assembled once, and published by the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bench.measure import Run, run
+
+PROGRAM: Final = str(Path(sys.executable).with_name("lj-image"))
+MIB: Final = 1024 * 1024
+FAMILY, RELEASE, VARIANT = "published", "25.02", "open"
+REPOSITORY: Final = f"bench/{FAMILY}"
+TAG: Final = f"{RELEASE}-{VARIANT}"
+
+_FAMILY: Final = """\
+image: published
+title: Published
+description: Random files, to be sent.
+namespace: bench
+endpoints:
+  public: {{host: registry.example}}
+  vpc: {{host: "registry-vpc.{{region}}.example", regions: [{regions}]}}
+variants:
+  open: {{title: open, tag: "{{release}}-open", base: {{reference: "registry.example/base:{{os}}", facts: base}}}}
+components:
+{components}
+"""
+_BASE: Final = """\
+base: registry.example/base:12
+python: 3.11.2
+glibc: "2.36"
+architecture: amd64
+site_packages: /usr/local/lib/python3.11/dist-packages
+packages: {pip: 23.0.1}
+"""
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """One run of the command."""
+
+    run: Run
+    places: list[dict[str, Any]]
+
+
+class Publisher:
+    """A project in a folder, whose regions are registries on this machine."""
+
+    def __init__(self, folder: Path, layer_mib: Sequence[int], regions: int) -> None:
+        self.folder = folder
+        self.regions = [f"r{number}" for number in range(regions)]
+        self._layers = [f"part{number}" for number in range(len(layer_mib))]
+        self._environment = {
+            "LJ_IMAGE_CACHE": str(folder / "cache"),
+            "LJ_IMAGE_STATE": str(folder / "state"),
+            "LJ_IMAGE_CONFIG": str(folder / "config.yaml"),
+            "DOCKER_HOST": "unix:///nowhere/docker.sock",
+        }
+        shutil.rmtree(folder, ignore_errors=True)
+        self._write(layer_mib)
+        self.point_to([1] * regions)
+        self._command("lock", RELEASE)
+        self.build()
+
+    @property
+    def layout(self) -> Path:
+        """The layout in which the image lies, as `published:25.02-open`."""
+        return self.folder / "cache/oci"
+
+    def build(self) -> None:
+        """Assemble the image anew."""
+        self._command("build", RELEASE, "--builder", "oci", "--base", str(self.folder / "base.tar"))
+
+    def change(self, number: int, mib: int) -> None:
+        """Give one component other files; the next build has one other layer."""
+        self._fill(self._layers[number], mib, seed=1000 + number)
+
+    def size_bytes(self) -> int:
+        """Return the sum of all layers of the image."""
+        return sum(layer["size"] for layer in self._manifest()["layers"])
+
+    def layers(self) -> dict[str, int]:
+        """Return size in bytes by digest."""
+        return {layer["digest"]: layer["size"] for layer in self._manifest()["layers"]}
+
+    def blob(self, digest: str) -> Path:
+        """Return where a blob lies."""
+        return self.layout / "blobs" / digest.replace(":", "/")
+
+    def point_to(self, ports: Sequence[int]) -> None:
+        """Let the regions be registries on these ports; no region is asked twice."""
+        rules = (
+            f"    registry-vpc.{region}.example: localhost:{port}\n"
+            for region, port in zip(self.regions, ports, strict=True)
+        )
+        (self.folder / "config.yaml").write_text("endpoints:\n  rewrite:\n" + "".join(rules))
+
+    def push(self, regions: int | None = None) -> Pushed:
+        """Publish to the first regions, or to all, with an empty memory of what was sent before."""
+        self.forget()
+        return self.push_again(regions)
+
+    def push_again(self, regions: int | None = None, *, force: bool = False) -> Pushed:
+        """Publish as a second run does; with `force` the tag moves to another image."""
+        done = self._command(*self._words(regions), *(["--force-tag"] if force else []))
+        return Pushed(done, json.loads(done.output[done.output.index("{") :])["targets"])
+
+    def push_until(self, ports: Sequence[int], regions: int) -> float:
+        """Publish to the first regions until these registries have the tag; return the seconds, and end it there."""
+        self.forget()
+        started = time.perf_counter()
+        self.push_killed(lambda: all(_has_tag(port) for port in ports), regions)
+        return time.perf_counter() - started
+
+    def push_killed(self, is_time: Callable[[], bool], regions: int | None = None) -> None:
+        """Begin to publish, and kill the process when it is time for that, or when it ended before."""
+        process = subprocess.Popen(
+            [PROGRAM, *self._words(regions)],
+            env={**os.environ, **self._environment},
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not is_time() and process.poll() is None:
+                time.sleep(0.02)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    def forget(self) -> None:
+        """Forget what was published, so that a push begins as the first one did."""
+        shutil.rmtree(self.folder / "state", ignore_errors=True)
+        for record in (self.folder / "cache/records").rglob(f"{TAG}.json"):
+            known = json.loads(record.read_text())
+            record.write_text(json.dumps(known | {"pushed": []}))
+
+    def _words(self, regions: int | None) -> list[str]:
+        chosen = self.regions[:regions]
+        return ["push", RELEASE, "--no-verify", "--json", *(word for region in chosen for word in ("--region", region))]
+
+    def _command(self, *arguments: str) -> Run:
+        return run([PROGRAM, *arguments], self._environment, str(self.folder))
+
+    def _manifest(self) -> dict[str, Any]:
+        index = json.loads((self.layout / "index.json").read_text())
+        (entry,) = (
+            item
+            for item in index["manifests"]
+            if TAG in item["annotations"].get("org.opencontainers.image.ref.name", "")
+        )
+        manifest: dict[str, Any] = json.loads(self.blob(entry["digest"]).read_bytes())
+        return manifest
+
+    def _write(self, layer_mib: Sequence[int]) -> None:
+        images = self.folder / "images" / FAMILY
+        (images / "bases").mkdir(parents=True)
+        (images / "releases").mkdir()
+        (images / "bases/base.yaml").write_text(_BASE)
+        components = "".join(
+            f"  {name}: {{title: {name}, sources: {{open: {{kind: files, tree: {name}, path: /opt/{name}}}}}}}\n"
+            for name in self._layers
+        )
+        (images / "image.yaml").write_text(_FAMILY.format(regions=", ".join(self.regions), components=components))
+        versions = ", ".join(f'{name}: "1"' for name in self._layers)
+        (images / f"releases/{RELEASE}.yaml").write_text(
+            f'release: "{RELEASE}"\ndate: "2025-02-28"\nbase: {{os: "12"}}\n'
+            f"variants:\n  open: {{components: {{{versions}}}}}\n"
+        )
+        for number, mib in enumerate(layer_mib):
+            self._fill(self._layers[number], mib, seed=number)
+        with tarfile.open(self.folder / "base.tar", "w") as base:
+            base.add(images / "bases/base.yaml", "etc/base.yaml")
+
+    def _fill(self, name: str, mib: int, seed: int) -> None:
+        folder = self.folder / "images" / FAMILY / name
+        folder.mkdir(exist_ok=True)
+        source = random.Random(seed)
+        with (folder / "random").open("wb") as file:
+            for _ in range(mib):
+                file.write(source.randbytes(MIB))
+
+
+def _has_tag(port: int) -> bool:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/{REPOSITORY}/manifests/{TAG}", method="HEAD")
+    request.add_header("Accept", "application/vnd.oci.image.manifest.v1+json")
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10):
+            return True
+    except OSError:
+        return False
