@@ -32,8 +32,8 @@ class Entries(Protocol):
     def size_bytes(self, name: str) -> int | None:
         """Return the size of an entry; None where there is none."""
 
-    def open(self, name: str) -> Stream:
-        """Open an entry that is there."""
+    def open(self, name: str, offset: int = 0) -> Stream:
+        """Open an entry that is there, at an offset in bytes."""
 
 
 class Section:
@@ -75,9 +75,11 @@ class FolderEntries:
         inside = not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
         return path.stat().st_size if inside and path.is_file() else None
 
-    def open(self, name: str) -> Stream:
-        """Open a file."""
-        return (self.folder / name).open("rb")
+    def open(self, name: str, offset: int = 0) -> Stream:
+        """Open a file at an offset."""
+        file = (self.folder / name).open("rb")
+        file.seek(offset)
+        return file
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,10 @@ class TarEntries:
         """Return the size of an entry; None where there is none."""
         return self.places[name][1] if name in self.places else None
 
-    def open(self, name: str) -> Stream:
-        """Open an entry."""
-        return Section(self.path, *self.places[name])
+    def open(self, name: str, offset: int = 0) -> Stream:
+        """Open an entry at an offset."""
+        start, size_bytes = self.places[name]
+        return Section(self.path, start + offset, max(0, size_bytes - offset))
 
 
 def entries_of(path: Path) -> Entries:
