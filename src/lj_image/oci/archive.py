@@ -25,8 +25,9 @@ from lj_image.oci.streams import BLOCK_BYTES
 from lj_image.oci.values import canonical
 
 Form = Literal["oci", "docker", "both"]
-_RECORD_BYTES: Final = 512
-_END: Final = bytes(2 * _RECORD_BYTES)
+RECORD_BYTES: Final = 512
+END: Final = bytes(2 * RECORD_BYTES)
+"""Of a tar: POSIX.1-2017, pax, "ustar Interchange Format"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def archive(
     if form != "oci":
         yield from _file(DOCKER_FILE, canonical([_docker_manifest(found, tagged)]))
     yield from _blobs(_blobs_of(found, with_manifest_blob=form != "docker", left_out=left_out))
-    yield _END
+    yield END
 
 
 def index_archive(images: Iterable[SourceImage], references: Sequence[Reference] = ()) -> Iterator[bytes]:
@@ -67,7 +68,7 @@ def index_archive(images: Iterable[SourceImage], references: Sequence[Reference]
     yield from _layout_files(_named(index.descriptor(), tuple(reference.tagged() for reference in references)))
     every = [_small(content), *(blob for image in found for blob in _blobs_of(image, with_manifest_blob=True))]
     yield from _blobs(every)
-    yield _END
+    yield END
 
 
 def _layout_files(index: Index) -> Iterator[bytes]:
@@ -112,13 +113,13 @@ def _small(content: bytes) -> _Blob:
 
 def _blobs(every: Iterable[_Blob]) -> Iterator[bytes]:
     """Yield the folders, and each blob once."""
-    yield _header("blobs", 0, tarfile.DIRTYPE)
-    yield _header("blobs/sha256", 0, tarfile.DIRTYPE)
+    yield header("blobs", 0, tarfile.DIRTYPE)
+    yield header("blobs/sha256", 0, tarfile.DIRTYPE)
     for blob in {blob.digest: blob for blob in every}.values():
-        yield _header(_place(blob.digest), blob.size_bytes)
+        yield header(_place(blob.digest), blob.size_bytes)
         with blob.open() as stream:
             yield from _checked(stream, blob)
-        yield bytes(-blob.size_bytes % _RECORD_BYTES)
+        yield bytes(-blob.size_bytes % RECORD_BYTES)
 
 
 def _checked(stream: Stream, blob: _Blob) -> Iterator[bytes]:
@@ -134,10 +135,10 @@ def _checked(stream: Stream, blob: _Blob) -> Iterator[bytes]:
 
 
 def _file(name: str, content: bytes) -> Iterator[bytes]:
-    yield _header(name, len(content)) + content + bytes(-len(content) % _RECORD_BYTES)
+    yield header(name, len(content)) + content + bytes(-len(content) % RECORD_BYTES)
 
 
-def _header(name: str, size_bytes: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+def header(name: str, size_bytes: int, kind: bytes = tarfile.REGTYPE) -> bytes:
     """Return a header without anything of the machine: owner 0:0, no time."""
     member = tarfile.TarInfo(name)
     member.type, member.size = kind, size_bytes
