@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -18,34 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.measure import Run, run
+from bench.project import RELEASE, REPOSITORY, TAG, fill, host_of, write_project
 
 PROGRAM: Final = str(Path(sys.executable).with_name("lj-image"))
-MIB: Final = 1024 * 1024
-FAMILY, RELEASE, VARIANT = "published", "25.02", "open"
-REPOSITORY: Final = f"bench/{FAMILY}"
-TAG: Final = f"{RELEASE}-{VARIANT}"
-
-_FAMILY: Final = """\
-image: published
-title: Published
-description: Random files, to be sent.
-namespace: bench
-endpoints:
-  public: {{host: registry.example}}
-  vpc: {{host: "registry-vpc.{{region}}.example", regions: [{regions}]}}
-variants:
-  open: {{title: open, tag: "{{release}}-open", base: {{reference: "registry.example/base:{{os}}", facts: base}}}}
-components:
-{components}
-"""
-_BASE: Final = """\
-base: registry.example/base:12
-python: 3.11.2
-glibc: "2.36"
-architecture: amd64
-site_packages: /usr/local/lib/python3.11/dist-packages
-packages: {pip: 23.0.1}
-"""
 
 
 @dataclass(frozen=True)
@@ -62,7 +35,6 @@ class Publisher:
     def __init__(self, folder: Path, layer_mib: Sequence[int], regions: int) -> None:
         self.folder = folder
         self.regions = [f"r{number}" for number in range(regions)]
-        self._layers = [f"part{number}" for number in range(len(layer_mib))]
         self._environment = {
             "LJ_IMAGE_CACHE": str(folder / "cache"),
             "LJ_IMAGE_STATE": str(folder / "state"),
@@ -70,7 +42,7 @@ class Publisher:
             "DOCKER_HOST": "unix:///nowhere/docker.sock",
         }
         shutil.rmtree(folder, ignore_errors=True)
-        self._write(layer_mib)
+        self._base = write_project(folder, layer_mib, self.regions)
         self.point_to([1] * regions)
         self._command("lock", RELEASE)
         self.build()
@@ -82,11 +54,11 @@ class Publisher:
 
     def build(self) -> None:
         """Assemble the image anew."""
-        self._command("build", RELEASE, "--builder", "oci", "--base", str(self.folder / "base.tar"))
+        self._command("build", RELEASE, "--builder", "oci", "--base", str(self._base))
 
     def change(self, number: int, mib: int) -> None:
         """Give one component other files; the next build has one other layer."""
-        self._fill(self._layers[number], mib, seed=1000 + number)
+        fill(self.folder, number, mib, seed=1000 + number)
 
     def size_bytes(self) -> int:
         """Return the sum of all layers of the image."""
@@ -102,10 +74,7 @@ class Publisher:
 
     def point_to(self, ports: Sequence[int]) -> None:
         """Let the regions be registries on these ports; no region is asked twice."""
-        rules = (
-            f"    registry-vpc.{region}.example: localhost:{port}\n"
-            for region, port in zip(self.regions, ports, strict=True)
-        )
+        rules = (f"    {host_of(region)}: localhost:{port}\n" for region, port in zip(self.regions, ports, strict=True))
         (self.folder / "config.yaml").write_text("endpoints:\n  rewrite:\n" + "".join(rules))
 
     def push(self, regions: int | None = None) -> Pushed:
@@ -164,34 +133,6 @@ class Publisher:
         )
         manifest: dict[str, Any] = json.loads(self.blob(entry["digest"]).read_bytes())
         return manifest
-
-    def _write(self, layer_mib: Sequence[int]) -> None:
-        images = self.folder / "images" / FAMILY
-        (images / "bases").mkdir(parents=True)
-        (images / "releases").mkdir()
-        (images / "bases/base.yaml").write_text(_BASE)
-        components = "".join(
-            f"  {name}: {{title: {name}, sources: {{open: {{kind: files, tree: {name}, path: /opt/{name}}}}}}}\n"
-            for name in self._layers
-        )
-        (images / "image.yaml").write_text(_FAMILY.format(regions=", ".join(self.regions), components=components))
-        versions = ", ".join(f'{name}: "1"' for name in self._layers)
-        (images / f"releases/{RELEASE}.yaml").write_text(
-            f'release: "{RELEASE}"\ndate: "2025-02-28"\nbase: {{os: "12"}}\n'
-            f"variants:\n  open: {{components: {{{versions}}}}}\n"
-        )
-        for number, mib in enumerate(layer_mib):
-            self._fill(self._layers[number], mib, seed=number)
-        with tarfile.open(self.folder / "base.tar", "w") as base:
-            base.add(images / "bases/base.yaml", "etc/base.yaml")
-
-    def _fill(self, name: str, mib: int, seed: int) -> None:
-        folder = self.folder / "images" / FAMILY / name
-        folder.mkdir(exist_ok=True)
-        source = random.Random(seed)
-        with (folder / "random").open("wb") as file:
-            for _ in range(mib):
-                file.write(source.randbytes(MIB))
 
 
 def _has_tag(port: int) -> bool:

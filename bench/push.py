@@ -18,7 +18,8 @@ from typing import Final
 
 from bench.measure import Figure, Skipped, in_turn, ours_by, times_faster
 from bench.peers import ROOT, engine
-from bench.publisher import MIB, TAG, Publisher
+from bench.project import MIB, TAG
+from bench.publisher import Publisher
 from bench.registries import Registries, faulty, registries, report, slowed
 from bench.senders import Docker, side_by_side
 

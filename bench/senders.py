@@ -14,7 +14,7 @@ from typing import Final
 
 from bench.measure import run
 from bench.peers import Engine
-from bench.publisher import REPOSITORY, TAG
+from bench.project import REPOSITORY, TAG
 
 _CRANE: Final = Path(os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))) / "lj-image/tools/crane"
 
