@@ -65,6 +65,8 @@ class EndpointsConfig:
 
     rewrite: Mapping[str, str] = field(default_factory=dict)
     """Host, which may hold `{region}` -> host and optional path, which may hold `{region}` too."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Name, such as `staging` -> host and optional path of a registry that releases are taken from or brought to."""
 
     def rewritten(self, host: str, region: str | None) -> str:
         """Return what stands for `host`: itself, or what a rule gives."""

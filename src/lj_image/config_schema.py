@@ -13,6 +13,8 @@ from lj_image.documents.strict import Strict
 
 Url = Annotated[str, StringConstraints(pattern=r"^(https?|file)://[^\s@]+$")]
 """An address without user and password in it: they would end in logs."""
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]
+"""Of a place; without a dot or colon, which hosts have."""
 
 
 class SourceEntry(Strict):
@@ -37,6 +39,9 @@ class EndpointsEntry(Strict):
 
     rewrite: dict[str, str] = Field(default_factory=dict)
     """Host, which may hold `{region}` -> host and optional path, which may hold `{region}` too."""
+    places: dict[Name, str] = Field(default_factory=dict)
+    """Name, such as `staging` -> host and optional path of a registry that `promote --from` and `import --to` know by
+    it."""
 
 
 class BuildEntry(Strict):
