@@ -56,7 +56,9 @@ def content_in(path: Path, reference: str | None = None) -> Content:
     """
     entries = entries_of(path)
     chosen = _chosen(path, _entries(path, entries), reference)
-    return content_below(str(path), chosen.descriptor, partial(_document, path, entries), partial(_blob, path, entries))
+    said = chosen.descriptor
+    root = Descriptor(said.media_type, said.digest, said.size_bytes)  # what the layout notes of it stays in the layout
+    return content_below(str(path), root, partial(_document, path, entries), partial(_blob, path, entries))
 
 
 def _entries(path: Path, entries: Entries) -> tuple[LayoutEntry, ...]:
