@@ -25,8 +25,8 @@ Reader = Callable[[Any], Any]
 
 MOST: Final = 128
 """Snapshots kept; each is some 10 KiB, and one is made for each release, variant and state of the files."""
-_MAKERS: Final = (".", "catalog", "documents", "release/notes")
-"""Folders of this package whose code decides what a snapshot holds."""
+_MAKERS: Final = (".", "catalog", "documents", "oci", "release/notes")
+"""Folders of this package whose code, or data, decides what a snapshot holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _code() -> bytes:
         f"{folder}/{entry.name} {entry.stat().st_size} {entry.stat().st_mtime_ns}"
         for folder in _MAKERS
         for entry in os.scandir(os.path.join(package, folder))  # noqa: PTH118
-        if entry.name.endswith(".py")
+        if entry.name.endswith((".py", ".yaml"))
     ]
     return "\n".join((package, *sorted(found))).encode()
 

@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from lj_image.catalog.endpoint import Endpoint as Endpoint
+from lj_image.catalog.endpoint import Endpoints as Endpoints
+from lj_image.catalog.endpoint import Network as Network
 from lj_image.catalog.text import Highlight, Language, Text
 from lj_image.errors import UsageError
 
 RECIPE_VERSION: Final = 2
 """Counted up when the same recipe is to give other bytes, so that nobody's cached tar is used again."""
 
-Network = Literal["public", "vpc"]
 Bytecode = Literal["none", "unchecked-hash"]
 """Whether distributions bring compiled modules, and what says that these fit their source (PEP 552)."""
 
@@ -210,36 +212,6 @@ class Base:
         if self.recipe is not None:
             return self.recipe.reference()
         return f"{self.reference}@{self.facts.digest}" if self.facts.digest else str(self.reference)
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A place to publish to, before any rewriting by the config."""
-
-    host: str
-    network: Network
-    region: str | None
-    repository: str
-    """Namespace and image name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """All places of a family."""
-
-    public_host: str
-    vpc_host: str
-    """With `{region}` in it."""
-    regions: tuple[str, ...]
-    repository: str
-
-    def public(self) -> Endpoint:
-        """Return the one public place; it never changes with a region."""
-        return Endpoint(self.public_host, "public", None, self.repository)
-
-    def vpc(self, region: str) -> Endpoint:
-        """Return the place inside one region."""
-        return Endpoint(self.vpc_host.replace("{region}", region), "vpc", region, self.repository)
 
 
 @dataclass(frozen=True, slots=True)

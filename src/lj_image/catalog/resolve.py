@@ -8,6 +8,7 @@ from typing import assert_never
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry, inherited_from
+from lj_image.catalog.endpoints import endpoints_of
 from lj_image.catalog.manifest_facts import driver_of, highlights_of, notes_of, run_flags, text_of
 from lj_image.catalog.names import normalised
 from lj_image.catalog.promises import Promised, promises, with_overrides
@@ -20,7 +21,6 @@ from lj_image.catalog.release import (
     BootstrapRecipe,
     Component,
     ComponentSource,
-    Endpoints,
     FilesSource,
     LeftOut,
     PipSource,
@@ -109,7 +109,7 @@ def resolve_variant(
         components=components,
         protected=tuple(normalised(item) for item in entry.protected),
         expected_complaints=_complaints(chain, variant),
-        endpoints=_endpoints(family),
+        endpoints=endpoints_of(family, variant, values),
         config=_run_config(family.file.config, entry),
         folder=family.folder,
         previous=own.previous,
@@ -365,12 +365,6 @@ def _complaints(chain: tuple[ReleaseEntry, ...], variant: str) -> dict[str, tupl
 
 def _normalised_complaints(complaints: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
     return {normalised(name): tuple(items) for name, items in complaints.items()}
-
-
-def _endpoints(family: Family) -> Endpoints:
-    entry = family.file.endpoints
-    repository = "/".join(part for part in (family.file.namespace, family.name) if part)
-    return Endpoints(entry.public.host, entry.vpc.host, tuple(entry.vpc.regions), repository)
 
 
 def _run_config(entry: schema.ConfigEntry, variant: schema.VariantEntry) -> RunConfig:

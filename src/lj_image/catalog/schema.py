@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from lj_image.catalog.endpoint_schema import EndpointsEntry, Name
 from lj_image.documents.strict import Strict
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$")]
-"""Lower case, digits and single separators: what a repository path and a canonical id may hold."""
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^\d\d\.\d\d(\.\d+)?$")]
 """Year and month in quotes, such as "25.02", with a number for a repaired release; an unquoted 25.10 is 25.1."""
 Version = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
@@ -130,26 +129,6 @@ class ComponentEntry(Strict):
     sources: dict[str, Source] = Field(default_factory=dict)
     left_out: dict[str, TextEntry] = Field(default_factory=dict)
     """Variant -> why the component is not in its images, whatever a release promises."""
-
-
-class PublicEndpoint(Strict):
-    """One host for the whole world."""
-
-    host: str
-
-
-class VpcEndpoint(Strict):
-    """A host per region."""
-
-    host: Annotated[str, StringConstraints(pattern=r"\{region\}")]
-    regions: list[Name] = Field(min_length=1)
-
-
-class EndpointsEntry(Strict):
-    """Where the family is published."""
-
-    public: PublicEndpoint
-    vpc: VpcEndpoint
 
 
 class BaseEntry(Strict):

@@ -55,7 +55,7 @@ def template_of(topic: str, language: Language) -> str:
 def topics_of(family: Family, release: str, variant: str) -> Topics:
     """Return the topics of a release in a variant; a family without the file has none. Raises as `read_topics`."""
     file = read_topics(family)
-    regions = tuple(family.file.endpoints.vpc.regions[:2])
+    regions = family.file.endpoints.vpc.region_names[:2]
     if file is None:
         return Topics(example_regions=regions)
     from lj_image.catalog.manifest_facts import text_of
@@ -101,7 +101,7 @@ def _is_about(entry: TopicEntry, release: str, variant: str) -> bool:
 
 
 def _faults(family: Family, file: TopicsFile, document: Document) -> Iterator[ManifestError]:
-    regions = family.file.endpoints.vpc.regions
+    regions = family.file.endpoints.vpc.region_names
     yield from _unknown(file.example_regions or [], regions, ("example_regions",), document)
     for position, entry in enumerate(file.topics):
         path = ("topics", position)

@@ -39,17 +39,16 @@ def places(catalog: Catalog, config: Config, regions: Sequence[str]) -> tuple[Pl
     """
     found: dict[str, Place] = {}
     families = [catalog.family(name).file for name in catalog.family_names]
-    known = dict.fromkeys(region for file in families for region in file.endpoints.vpc.regions)
+    known = dict.fromkeys(region for file in families for region in file.endpoints.vpc.region_names)
     _check(regions, tuple(known))
     for file in families:
         for variant in file.variants.values():
             if variant.base.reference is not None:
                 _add(found, _base(variant.base.reference, config))
         _add(found, _endpoint(file.endpoints.public.host, None, "public", config))
-        for region in file.endpoints.vpc.regions:
-            if region in regions or ALL_REGIONS in regions:
-                host = file.endpoints.vpc.host.replace("{region}", region)
-                _add(found, _endpoint(host, region, "vpc", config))
+        for entry in file.endpoints.vpc.entries:
+            if entry.name in regions or ALL_REGIONS in regions:
+                _add(found, _endpoint(file.endpoints.vpc.host_of(entry), entry.name, "vpc", config))
     return tuple(found.values())
 
 

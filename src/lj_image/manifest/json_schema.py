@@ -18,6 +18,7 @@ from typing import Any, Final
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
+from lj_image.catalog import endpoint_schema
 from lj_image.catalog.schema import BootstrapFile, ImageFile, ReleaseFile
 from lj_image.config_schema import ConfigSchema
 
@@ -31,11 +32,16 @@ class Kind:
     files: str
     title: str
     models: tuple[type[BaseModel], ...]
+    parts: tuple[ModuleType, ...] = ()
+    """Modules of models within these, beside their own."""
 
 
 KINDS: Final = {
     "image": Kind(
-        "images/*/image.yaml", "An image family of lj-image, or a base of its own", (ImageFile, BootstrapFile)
+        "images/*/image.yaml",
+        "An image family of lj-image, or a base of its own",
+        (ImageFile, BootstrapFile),
+        (endpoint_schema,),
     ),
     "release": Kind("images/*/releases/*.yaml", "A release of an image of lj-image", (ReleaseFile,)),
     "config": Kind("config.yaml", "What this machine adds to lj-image", (ConfigSchema,)),
@@ -47,8 +53,7 @@ def json_schema(kind: str) -> Node:
     wanted = KINDS[kind]
     refs, found = models_json_schema([(model, "validation") for model in wanted.models])
     definitions: Node = found["$defs"]
-    modules = {sys.modules[model.__module__] for model in wanted.models}
-    for module in modules:
+    for module in (*wanted.parts, *{sys.modules[model.__module__] for model in wanted.models}):
         _describe(definitions, module)
     for node in _nodes(definitions):
         _tidy(node)

@@ -31,7 +31,7 @@ class Places:
     @property
     def regions(self) -> tuple[str, ...]:
         """The regions that have a VPC host."""
-        return tuple(self.family.file.endpoints.vpc.regions)
+        return self.family.file.endpoints.vpc.region_names
 
     @cached_property
     def public_region(self) -> str | None:
