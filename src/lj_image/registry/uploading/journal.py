@@ -1,0 +1,5 @@
+"""Where uploads stand."""
+
+
+class Journal:
+    """Where uploads stand."""
