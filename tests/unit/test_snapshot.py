@@ -148,3 +148,8 @@ def test_the_oldest_are_forgotten(tmp_path: Path) -> None:
         snapshots.write(str(number).encode(), Square(number))
     assert len(list(tmp_path.iterdir())) == MOST
     assert snapshots.read(str(MOST + 2).encode(), Square) == Square(MOST + 2)
+
+
+def test_the_profiles_that_come_with_the_tool_are_part_of_what_decides() -> None:
+    assert b"catalog/profiles.yaml" in _code()
+    assert b"oci/capabilities.py" in _code()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from lj_image.catalog.catalog import Family
 from lj_image.catalog.endpoint import PUBLIC, Endpoints, Terms
-from lj_image.catalog.endpoint_schema import EndpointsEntry, MovingTagEntry, MovingTags, RegionEntry
+from lj_image.catalog.endpoint_schema import EndpointsEntry, MovingTags, RegionEntry
 from lj_image.catalog.profiles import capabilities_of
+from lj_image.catalog.promises import Promised, promises
+from lj_image.catalog.schema import ReleaseFile
 from lj_image.catalog.versions import fill
 from lj_image.documents.nodes import KeyPath
 from lj_image.errors import Location, ManifestError
@@ -21,7 +24,13 @@ VPC: Final[KeyPath] = ("endpoints", "vpc")
 TagsOf = Callable[[MovingTags, KeyPath], tuple[str, ...]]
 
 
-def endpoints_of(family: Family, variant: str, values: Mapping[str, str]) -> Endpoints:
+def template_values(file: ReleaseFile, variant: str, promised: Mapping[str, Promised]) -> dict[str, str]:
+    """Return what the template of a tag may name: the release, its date, the variant, and each component's version."""
+    named = {"release": file.release, "date": (file.date or "").replace("-", ""), "variant": variant}
+    return named | {name: item.promise.version for name, item in promised.items()}
+
+
+def endpoints_of(family: Family, release: str, variant: str, values: Mapping[str, str]) -> Endpoints:
     """Return all places of a family for a release in a variant, whose names and versions are in `values`.
 
     Raises ManifestError for a profile that there is not, a template that cannot be filled, and a place that is the same
@@ -29,27 +38,55 @@ def endpoints_of(family: Family, variant: str, values: Mapping[str, str]) -> End
     """
     entry = family.file.endpoints
     repository = "/".join(part for part in (family.file.namespace, family.name) if part)
+    newer = tuple(_newer(family, release, variant)) if _has_moving_tags(entry) else ()
 
     def tags_of(entries: MovingTags, path: KeyPath) -> tuple[str, ...]:
-        return moving_tags(family, entries, path, variant, values)
+        taken = {tag for others in newer for tag in _rendered(family, entries, path, variant, others)}
+        own = dict(moving_tags_of(family, entries, path, variant, values))
+        return tuple(tag for tag in own if tag not in taken)
 
     terms = dict(_terms(family, tags_of))
     return Endpoints(entry.public.host, entry.vpc.host, entry.vpc.region_names, repository, terms)
 
 
-def moving_tags(
+def _has_moving_tags(entry: EndpointsEntry) -> bool:
+    return any(entries for _, entries, _ in places_of_tags(entry))
+
+
+def _newer(family: Family, release: str, variant: str) -> Iterator[dict[str, str]]:
+    """Yield the values of each later release that can be had in a variant, and that can be read.
+
+    A moving tag is the newest release's: an older one that is pushed again, to a new region, does not take it back.
+    """
+    for name in family.release_names[family.release_names.index(release) + 1 :]:
+        with suppress(ManifestError):  # said of that release itself
+            chain = family.chain(name)
+            own = chain[-1].file.variants.get(variant)
+            if own is None or own.unavailable is None:
+                yield template_values(chain[-1].file, variant, promises(family, chain, variant))
+
+
+def _rendered(
     family: Family, entries: MovingTags, path: KeyPath, variant: str, values: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return the tags that move with a variant, each once; raises ManifestError for one that no registry takes."""
-    found: dict[str, None] = {}
+) -> Iterator[str]:
+    for entry in entries:
+        with suppress(ManifestError):  # a component that the later release does not have is said of that release
+            yield from dict(moving_tags_of(family, [entry], path, variant, values))
+
+
+def moving_tags_of(
+    family: Family, entries: MovingTags, path: KeyPath, variant: str, values: Mapping[str, str]
+) -> Iterator[tuple[str, int]]:
+    """Yield each tag that moves with a variant, and its place in the list.
+
+    Raises ManifestError for a tag that no registry takes, and for an unknown variant.
+    """
     for position, entry in enumerate(entries):
         place = family.document.place_of((*path, position))
         template, variants = (entry, None) if isinstance(entry, str) else (entry.tag, entry.variants)
-        if variants is not None:
-            _require_variants(family, entry, (*path, position))
+        _require_variants(family, variants or (), (*path, position, "variants"))
         if variants is None or variant in variants:
-            found[_valid(fill(template, values, location=place), place)] = None
-    return tuple(found)
+            yield _valid(fill(template, values, location=place), place), position
 
 
 def places_of_tags(entry: EndpointsEntry) -> Iterator[tuple[str, MovingTags, KeyPath]]:
@@ -100,13 +137,13 @@ def same_store(family: Family, region: RegionEntry, path: KeyPath) -> str | None
     return named
 
 
-def _require_variants(family: Family, entry: str | MovingTagEntry, path: KeyPath) -> None:
-    for position, name in enumerate(entry.variants if isinstance(entry, MovingTagEntry) else ()):
+def _require_variants(family: Family, variants: Iterable[str], path: KeyPath) -> None:
+    for position, name in enumerate(variants):
         if name not in family.file.variants:
             raise ManifestError(
                 f"moving_tags names {name!r}, which is no variant of {family.name}",
                 hint=did_you_mean(name, family.file.variants, noun="variants"),
-                location=family.document.place_of((*path, "variants", position)),
+                location=family.document.place_of((*path, position)),
             )
 
 

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry, inherited_from
-from lj_image.catalog.endpoints import endpoints_of
+from lj_image.catalog.endpoints import endpoints_of, template_values
 from lj_image.catalog.manifest_facts import driver_of, highlights_of, notes_of, run_flags, text_of
 from lj_image.catalog.names import normalised
 from lj_image.catalog.promises import Promised, promises, with_overrides
@@ -93,8 +93,7 @@ def resolve_variant(
     architectures = _architectures(chain, platform)
     promised = with_overrides(family, promises(family, chain, variant), overridden)
     components = tuple(_components(family, variant, platform, promised))
-    versions = {name: item.promise.version for name, item in promised.items()}
-    values = {"release": own.release, "date": (own.date or "").replace("-", ""), "variant": variant} | versions
+    values = template_values(own, variant, promised)
     budget_gib = family.file.size_budget_gib
     return Release(
         image=family.name,
@@ -109,7 +108,7 @@ def resolve_variant(
         components=components,
         protected=tuple(normalised(item) for item in entry.protected),
         expected_complaints=_complaints(chain, variant),
-        endpoints=endpoints_of(family, variant, values),
+        endpoints=endpoints_of(family, own.release, variant, values),
         config=_run_config(family.file.config, entry),
         folder=family.folder,
         previous=own.previous,

@@ -44,6 +44,17 @@ class Code(StrEnum):
     UNKNOWN_REGION = "unknown-region"
     UNKNOWN_REPOSITORY = "unknown-repository"
     """An address on a host of ours names no image of the catalog."""
+    UNKNOWN_PROFILE = "unknown-profile"
+    """A place names a kind of registry that there is not, or one that is like itself."""
+    UNKNOWN_PLACE = "unknown-place"
+    """A region is said to be the same store as none, or as one that is said to be another's."""
+    REGION_TWICE = "region-twice"
+    MOVING_TAG_IS_OWN = "moving-tag-is-own"
+    """A tag that moves is the one of a release, which does not."""
+    MOVING_TAG_SHARED = "moving-tag-shared"
+    """Two variants would move the same tag, each to its own image."""
+    MOVING_TAG_CANNOT_MOVE = "moving-tag-cannot-move"
+    """A tag is to move at a registry where none ever does."""
     MISSING_TRANSLATION = "missing-translation"
 
 

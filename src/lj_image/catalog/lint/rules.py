@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from lj_image.catalog.lint import addresses, downgrades, drivers, order, resolution, structure, tables, texts, topics
+from lj_image.catalog.lint import (
+    addresses,
+    downgrades,
+    drivers,
+    endpoints,
+    order,
+    resolution,
+    structure,
+    tables,
+    texts,
+    topics,
+)
 from lj_image.catalog.lint.finding import Finding
 from lj_image.catalog.lint.subject import FamilySubject, FileSubject, ReleaseSubject
 
@@ -13,6 +24,10 @@ FAMILY_RULES: Final[tuple[Callable[[FamilySubject], Iterable[Finding]], ...]] = 
     structure.spellings,
     structure.family_variants,
     addresses.public_host,
+    endpoints.regions,
+    endpoints.profiles,
+    endpoints.stores,
+    endpoints.moving_where_none_moves,
     addresses.family_addresses,
     texts.family_translations,
     topics.topics,
@@ -36,6 +51,7 @@ RELEASE_RULES: Final[tuple[Callable[[ReleaseSubject], Iterable[Finding]], ...]] 
     tables.highlights_of_nothing,
     downgrades.downgrades,
     downgrades.reasons_for_nothing,
+    endpoints.moving_tags,
     resolution.sources,
     resolution.resolutions,
 )
