@@ -14,7 +14,7 @@ from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import Platform, Release
 from lj_image.catalog.selection import buildable
 from lj_image.config import Config, ConfigFile, Source
-from lj_image.snapshot import MOST, Snapshots, decode, encode
+from lj_image.snapshot import MOST, Snapshots, _code, decode, encode
 from unit.completeness import kinds
 
 ROOT = Path(__file__).parents[2]
