@@ -13,6 +13,7 @@ import click
 
 from lj_image import plan
 from lj_image.catalog import release, schema
+from lj_image.cli import module_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -152,7 +153,7 @@ Ask = Callable[[str, Mapping[str, str]], str | None]
 def command_of(name: str) -> click.Command | None:
     """Return a command, if there is such a module and it has one."""
     try:
-        found = getattr(importlib.import_module(f"lj_image.cli.{name}"), "command", None)
+        found = getattr(importlib.import_module(f"lj_image.cli.{module_of(name)}"), "command", None)
     except ModuleNotFoundError:
         return None
     return found if isinstance(found, click.Command) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import keyword
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +42,9 @@ COMMANDS: Final = {
     "verify": "Prove that the versions inside an image are those promised.",
     "shell": "Open a shell in a container of a release's image.",
     "push": "Publish a verified release.",
+    "promote": "Publish a release from a registry that holds it already.",
+    "export": "Write a release as an OCI layout, for a place without a network.",
+    "import": "Publish what is in an OCI layout.",
     "release": "Take a release all the way, from lint to notes; goes on where it ended.",
     "refs": "Print the references of a release, and nothing else.",
     "notes": "Write the notes of a release, in each language of its family.",
@@ -56,6 +60,11 @@ COMMANDS: Final = {
 _OF_THE_DISK: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM))
 
 
+def module_of(name: str) -> str:
+    """Return the module of a command; one whose name is Python's own has `_` after it."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -67,7 +76,7 @@ class LazyGroup(click.Group):
         """Import one command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"lj_image.cli.{cmd_name}")
+        module = importlib.import_module(f"lj_image.cli.{module_of(cmd_name)}")
         command: click.Command = module.command
         if "_LJ_IMAGE_COMPLETE" in os.environ:
             from lj_image.cli.completions import attach

@@ -1,0 +1,45 @@
+"""What commands share that publish what lies elsewhere: in a registry, or in a layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lj_image.cli.app import App
+from lj_image.errors import ArtifactError, UsageError
+
+if TYPE_CHECKING:
+    from lj_image.oci.digest import Digest
+    from lj_image.release.carrying import Means
+    from lj_image.release.publish import Outcome
+
+
+def digest_of(text: str | None) -> Digest | None:
+    """Read the value of --digest; raises UsageError."""
+    from lj_image.oci.digest import Digest
+
+    try:
+        return None if text is None else Digest.parse(text)
+    except ArtifactError as error:
+        raise UsageError(f"--digest: {error.message}", hint=error.hint) from None
+
+
+def means(app: App) -> Means:
+    """Return with what content is published."""
+    from lj_image.registry.publishing.publish import publish_content
+    from lj_image.release.carrying import Means
+
+    return Means(app.config, publish_content)
+
+
+def show(app: App, outcome: Outcome, *, as_json: bool) -> int:
+    """Show what became of every place; raises the error that the command ends with."""
+    from lj_image.release.publish import published_line
+
+    if as_json:
+        app.print_json(outcome.to_json())
+    else:
+        for line in (*outcome.lines(), *filter(None, [published_line(outcome)])):
+            app.print(line)
+    if (error := outcome.error()) is not None:
+        raise error
+    return 0

@@ -1,0 +1,128 @@
+"""Content + targets -> published: places are opened and closed, and what became of each is told as for a push."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+
+from lj_image.config import Config
+from lj_image.errors import Interrupted
+from lj_image.oci.content import Content
+from lj_image.oci.reference import Reference
+from lj_image.registry.client import Registry
+from lj_image.registry.publishing.place import Place, Placed
+from lj_image.registry.transfer.delivery import UNWATCHED, Destination, TransferWatcher
+from lj_image.release.publish import RERUN_HINT, Result
+from lj_image.release.record import Pushed, Record, Records
+from lj_image.release.references import Target
+from lj_image.release.source import OpenRegistry, Promise
+
+
+class Publish(Protocol):
+    """`registry.publishing`'s own function."""
+
+    def __call__(
+        self,
+        content: Content,
+        places: Sequence[Place],
+        *,
+        all_or_nothing: bool,
+        force_tag: bool,
+        dry_run: bool,
+        watcher: TransferWatcher,
+    ) -> tuple[Placed, ...]:
+        """Let places have content, the tags last; what single places met is in the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How content is published, as a person asked for it."""
+
+    all_or_nothing: bool = False
+    force_tag: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """With what content is published."""
+
+    config: Config
+    publish: Publish
+    watcher: TransferWatcher = UNWATCHED
+    open_registry: OpenRegistry = Registry
+
+
+def carry(content: Content, places: Sequence[Target], wishes: Wishes, means: Means) -> tuple[Result, ...]:
+    """Publish content at every target, and say what became of each, in their order; raises Interrupted on Ctrl-C.
+
+    Raises ArtifactError where the content itself is damaged: then nothing was tagged anywhere.
+    """
+    with ExitStack() as opened:
+        distinct = {target.sent_to: target for target in reversed(places)}
+        asked = tuple(_place(target, means, opened) for target in reversed(distinct.values()))
+        try:
+            placed = means.publish(
+                content,
+                asked,
+                all_or_nothing=wishes.all_or_nothing,
+                force_tag=wishes.force_tag,
+                dry_run=wishes.dry_run,
+                watcher=means.watcher,
+            )
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted: no tag moved to what is not complete", hint=RERUN_HINT) from None
+    by_place = dict(zip(reversed(distinct), placed, strict=True))
+    return tuple(_result(target, by_place[target.sent_to]) for target in places)
+
+
+def _place(target: Target, means: Means, opened: ExitStack) -> Place:
+    reference = Reference.parse(target.sent_to).tagged()
+    endpoint = target.endpoint
+    registry = means.open_registry(reference.host, intent="push", capabilities=endpoint.capabilities)
+    destination = Destination(name_of(target), opened.enter_context(registry), reference.repository)
+    return Place(destination, tuple(dict.fromkeys((reference.wanted, *endpoint.moving_tags))))
+
+
+def name_of(target: Target) -> str:
+    """Return how people call a target: its region, `public`, or host and repository."""
+    endpoint = target.endpoint
+    return endpoint.region or ("public" if endpoint.network == "public" else Reference.parse(target.reference).name)
+
+
+def _result(target: Target, placed: Placed) -> Result:
+    moved = [f"{tag} moved from {digest}" for tag, digest in placed.previous.items()]
+    error = placed.error
+    words = error.message if error else "; ".join((*moved, *placed.notes))
+    digest = None if placed.digest is None else str(placed.digest)
+    return Result(target, placed.state, digest, words, error.hint if error else None)
+
+
+def keep(results: Iterable[Result], promise: Promise, records: Records, key: str) -> None:
+    """Put what has the image in the record that promises it; raises LjImageError for a damaged record."""
+    for result in results:
+        if result.state in ("published", "already") and result.digest == str(promise.digest):
+            records.update(key, partial(_with, entry=_entry(result, promise)))
+
+
+def _with(record: Record | None, *, entry: Pushed) -> Record:
+    assert record is not None, "a promise is a record's"
+    return record.with_pushed(entry)
+
+
+def _entry(result: Result, promise: Promise) -> Pushed:
+    endpoint = result.target.endpoint
+    return Pushed(
+        reference=result.target.reference,
+        sent_to=result.target.sent_to,
+        digest=str(promise.digest),
+        image_id=promise.image_id,
+        network=endpoint.network,
+        region=endpoint.region,
+        verified=promise.proven,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
