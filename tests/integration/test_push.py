@@ -34,7 +34,8 @@ from lj_image.catalog.release import Release
 from lj_image.catalog.resolve import resolve
 from lj_image.config import Config, ConfigFile, EndpointsConfig
 from lj_image.errors import Interrupted, PartlyPublishedError, PublishError
-from lj_image.release.publish import Outcome, publish, published_line
+from lj_image.release.outcome import Outcome, Wishes, published_line
+from lj_image.release.publish import publish
 from lj_image.release.record import Built, Pushed, Record, Records, Verified
 from lj_image.release.references import Target, targets
 

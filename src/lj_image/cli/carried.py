@@ -10,7 +10,7 @@ from lj_image.errors import ArtifactError, UsageError
 if TYPE_CHECKING:
     from lj_image.oci.digest import Digest
     from lj_image.release.carrying import Means
-    from lj_image.release.publish import Outcome
+    from lj_image.release.outcome import Outcome
 
 
 def digest_of(text: str | None) -> Digest | None:
@@ -23,17 +23,22 @@ def digest_of(text: str | None) -> Digest | None:
         raise UsageError(f"--digest: {error.message}", hint=error.hint) from None
 
 
-def means(app: App) -> Means:
-    """Return with what content is published."""
+def means(app: App, parallel: int | None = None, deadline_s: float | None = None) -> Means:
+    """Return with what content is published; `deadline_s` ends what is done at one registry."""
+    import sys
+    from functools import partial
+
+    from lj_image.cli.transfer_view import transfer_view
     from lj_image.registry.publishing.publish import publish_content
     from lj_image.release.carrying import Means
 
-    return Means(app.config, publish_content)
+    publish = publish_content if parallel is None else partial(publish_content, parallel=parallel)
+    return Means(app.config, publish, transfer_view(sys.stderr))
 
 
 def show(app: App, outcome: Outcome, *, as_json: bool) -> int:
     """Show what became of every place; raises the error that the command ends with."""
-    from lj_image.release.publish import published_line
+    from lj_image.release.outcome import published_line
 
     if as_json:
         app.print_json(outcome.to_json())

@@ -64,9 +64,9 @@ def command(
     lj-image import /media/stick/25.02 --to registry.local:5000
     """
     from lj_image.cli.carried import digest_of, means, show
-    from lj_image.release.carrying import Wishes
     from lj_image.release.importing import content_of_parcel, import_parcel
     from lj_image.release.mirror import parcel_in, parcels_in
+    from lj_image.release.outcome import Wishes
     from lj_image.release.record import Records
 
     if only_list:

@@ -48,7 +48,7 @@ def command(
     lj-image promote 25.02 --from registry.example:5000/team --region all --all-or-nothing
     """
     from lj_image.cli.carried import digest_of, means, show
-    from lj_image.release.carrying import Wishes
+    from lj_image.release.outcome import Wishes
     from lj_image.release.promote import promote
     from lj_image.release.record import Records
     from lj_image.release.references import targets

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 @click.option("--public", is_flag=True, help="Publish the public name, too.")
 @click.option("--dry-run", is_flag=True, help="Ask every registry, send nothing.")
 @click.option("--no-verify", is_flag=True, help="Publish without proof; the record says so.")
+@click.option("--all-or-nothing", is_flag=True, help="Move no tag unless every place has all of it.")
 @click.option("--force-tag", is_flag=True, help="Move a tag that holds another image.")
-@click.option("--via-engine", is_flag=True, help="Load an image assembled without an engine into one, to push it.")
+@click.option("--parallel", type=click.IntRange(1, 16), default=3, show_default=True, help="Blobs at once.")
+@click.option("--deadline", type=click.FloatRange(1), metavar="SECONDS", help="Give a place up after so long.")
+@click.option("--via-engine", is_flag=True, help="Let the engine push, to one place after the other.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
@@ -31,22 +34,30 @@ def command(
     public: bool,
     dry_run: bool,
     no_verify: bool,
+    all_or_nothing: bool,
     force_tag: bool,
+    parallel: int,
+    deadline: float | None,
     via_engine: bool,
     as_json: bool,
 ) -> int:
-    """Publish a verified release under its public name and the names inside regions' VPCs.
+    """Publish a verified release under its public name and the names inside regions' VPCs, all of them at once.
 
-    Without RELEASE, the one built last. The last line holds every published reference with its digest.
+    Without RELEASE, the one built last. What a place has already is not sent again, and a run that was ended goes on
+    where it was. Tags come last: no tag ever stands for less than the whole image. The last line holds every published
+    reference with its digest.
 
     \b
     lj-image push --region cn-beijing
     lj-image push 25.02 --public --region all --dry-run
+    lj-image push 25.02 --public --region all --all-or-nothing
     """
     from lj_image.builders.docker import engine
+    from lj_image.cli.carried import means, show
     from lj_image.cli.last import last_built
     from lj_image.plan import plan_digest
-    from lj_image.release.publish import publish, published_line
+    from lj_image.release.outcome import Wishes
+    from lj_image.release.publish import publish
     from lj_image.release.record import Records
     from lj_image.release.references import targets
     from lj_image.release.senders import sender_for
@@ -63,22 +74,16 @@ def command(
         resolved.tag,
         records=records,
         key=resolved.key,
-        sender=sender_for(built, resolved, app.config, app.say, connect=engine.connect, via_engine=via_engine),
+        sender=sender_for(
+            built, resolved, means(app, parallel, deadline), app.say, connect=engine.connect, via_engine=via_engine
+        ),
         targets=places,
         planned=plan_digest(app.plan(resolved)),
         verify=not no_verify,
-        force_tag=force_tag,
-        dry_run=dry_run,
-        progress=push_progress(),
+        wishes=Wishes(all_or_nothing, force_tag, dry_run),
+        progress=push_progress() if via_engine else None,
     )
-    if as_json:
-        app.print_json(outcome.to_json())
-    else:
-        for line in (*outcome.lines(), *filter(None, [published_line(outcome)])):
-            app.print(line)
-    if (error := outcome.error()) is not None:
-        raise error
-    return 0
+    return show(app, outcome, as_json=as_json)
 
 
 def push_progress() -> PushProgress:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lj_image.catalog.release import Release
     from lj_image.plan import Plan
     from lj_image.release.build import Workshop
-    from lj_image.release.builder_choice import BuilderChoice, BuilderName
+    from lj_image.release.builder_choice import BuilderName
     from lj_image.release.pipeline.report import RunReport
     from lj_image.release.pipeline.work import Means
     from lj_image.release.publish import Sender
@@ -78,7 +78,7 @@ def _means(app: App) -> Means:
     from lj_image.builders.docker import engine
     from lj_image.builders.docker.view import view
     from lj_image.catalog.lint import lint
-    from lj_image.cli.push import push_progress
+    from lj_image.cli.carried import means
     from lj_image.cli.workshop import workshop
     from lj_image.release.builder_choice import choose_builder
     from lj_image.release.pipeline.work import Means
@@ -88,8 +88,8 @@ def _means(app: App) -> Means:
     def tools(release: Release) -> Workshop:
         return workshop(app, release, engine.connect())
 
-    def sender(release: Release, built: Built | None, choice: BuilderChoice) -> Sender:
-        return sender_for(built, release, app.config, app.say, connect=engine.connect, assembles=choice.assembles)
+    def sender(release: Release, built: Built | None) -> Sender:
+        return sender_for(built, release, means(app), app.say, connect=engine.connect)
 
     def assemble(plan: Plan) -> tuple[Built, bool]:
         from lj_image.cli.assembling import assemble_one  # late, as it brings all of the assembler
@@ -108,7 +108,6 @@ def _means(app: App) -> Means:
         assemble=assemble,
         sender=sender,
         observe=view,
-        push_progress=push_progress,
         say=app.say,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -16,7 +15,7 @@ from lj_image.oci.reference import Reference
 from lj_image.registry.client import Registry
 from lj_image.registry.publishing.place import Place, Placed
 from lj_image.registry.transfer.delivery import UNWATCHED, Destination, TransferWatcher
-from lj_image.release.publish import RERUN_HINT, Result
+from lj_image.release.outcome import RERUN_HINT, Carried, Result, Wishes, pushed_entry
 from lj_image.release.record import Pushed, Record, Records
 from lj_image.release.references import Target
 from lj_image.release.source import OpenRegistry, Promise
@@ -36,15 +35,6 @@ class Publish(Protocol):
         watcher: TransferWatcher,
     ) -> tuple[Placed, ...]:
         """Let places have content, the tags last; what single places met is in the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """How content is published, as a person asked for it."""
-
-    all_or_nothing: bool = False
-    force_tag: bool = False
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +85,30 @@ def name_of(target: Target) -> str:
 
 
 def _result(target: Target, placed: Placed) -> Result:
-    moved = [f"{tag} moved from {digest}" for tag, digest in placed.previous.items()]
-    error = placed.error
-    words = error.message if error else "; ".join((*moved, *placed.notes))
-    digest = None if placed.digest is None else str(placed.digest)
-    return Result(target, placed.state, digest, words, error.hint if error else None)
+    error, delivery = placed.error, placed.delivery
+    moved = (f"{tag} moved from {digest}" for tag, digest in placed.previous.items())
+    return Result(
+        target,
+        placed.state,
+        None if placed.digest is None else str(placed.digest),
+        error.message if error else "; ".join(moved),
+        error.hint if error else None,
+        Carried(delivery.sent_bytes, delivery.mounted_bytes, delivery.existing_bytes, delivery.seconds)
+        if delivery
+        else None,
+        {tag: str(digest) for tag, digest in placed.previous.items()},
+        placed.notes,
+    )
 
 
 def keep(results: Iterable[Result], promise: Promise, records: Records, key: str) -> None:
     """Put what has the image in the record that promises it; raises LjImageError for a damaged record."""
     for result in results:
         if result.state in ("published", "already") and result.digest == str(promise.digest):
-            records.update(key, partial(_with, entry=_entry(result, promise)))
+            entry = pushed_entry(result, result.digest, promise.image_id, verified=promise.proven)
+            records.update(key, partial(_with, entry=entry))
 
 
 def _with(record: Record | None, *, entry: Pushed) -> Record:
     assert record is not None, "a promise is a record's"
     return record.with_pushed(entry)
-
-
-def _entry(result: Result, promise: Promise) -> Pushed:
-    endpoint = result.target.endpoint
-    return Pushed(
-        reference=result.target.reference,
-        sent_to=result.target.sent_to,
-        digest=str(promise.digest),
-        image_id=promise.image_id,
-        network=endpoint.network,
-        region=endpoint.region,
-        verified=promise.proven,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )

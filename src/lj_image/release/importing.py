@@ -17,9 +17,9 @@ from lj_image.oci.manifest import Manifest
 from lj_image.oci.media_types import CONFIGS, MANIFESTS, compression_of
 from lj_image.oci.reference import Reference
 from lj_image.oci.streams import BLOCK_BYTES
-from lj_image.release.carrying import Means, Wishes, carry, keep
+from lj_image.release.carrying import Means, carry, keep
 from lj_image.release.mirror import Parcel
-from lj_image.release.publish import Outcome
+from lj_image.release.outcome import Outcome, Wishes
 from lj_image.release.record import Records
 from lj_image.release.references import Target
 from lj_image.release.source import Promise, is_host, promised, promises, reference_at

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lj_image.catalog.release import Release
 from lj_image.oci.digest import Digest
-from lj_image.release.carrying import Means, Wishes, carry, keep
-from lj_image.release.publish import Outcome
+from lj_image.release.carrying import Means, carry, keep
+from lj_image.release.outcome import Outcome, Wishes
 from lj_image.release.record import Records
 from lj_image.release.references import Target
 from lj_image.release.source import Say, content_from

@@ -7,28 +7,30 @@ and each success is in the record at once, so a second run does only what is mis
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from lj_image.catalog.release import Release
 from lj_image.errors import (
     EngineError,
     Interrupted,
     LjImageError,
-    PartlyPublishedError,
     PublishError,
+)
+from lj_image.release.outcome import (
+    PLAINLY,
+    RERUN_HINT,
+    Outcome,
+    Result,
+    Wishes,
+    pushed_entry,
 )
 from lj_image.release.record import Built, Pushed, Record, Records
 from lj_image.release.references import Target
 
 if TYPE_CHECKING:
     from lj_image.builders.docker.push_progress import PushProgress
-
-State = Literal["published", "already", "planned", "refused", "failed"]
-"""`refused` is our own decision, before any byte; `failed` is the registry's, the network's or a proof's."""
-
-RERUN_HINT = "run the same command again: what is published is left alone"
 
 
 class Sender(Protocol):
@@ -43,78 +45,11 @@ class Sender(Protocol):
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         """Push an image under a tag and return its manifest's digest; raises PublishError."""
 
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> tuple[Result, ...] | None:
+        """Push to all targets at once, and say what became of each; None from who does one after the other.
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of one target."""
-
-    target: Target
-    state: State
-    digest: str | None = None
-    """What the tag holds, as the registry says; None when it does not exist or could not be asked for."""
-    message: str = ""
-    hint: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Say whether the target has the image, or would get it."""
-        return self.state in ("published", "already", "planned")
-
-    def line(self, width: int = 0) -> str:
-        """Return one row of the table."""
-        place = f"{self.target.reference:<{width}}"
-        rewritten = f"(at {self.target.sent_to})" if self.target.rewritten else ""
-        return "  ".join(
-            part for part in (f"{self.state:<9}", place, self.digest, rewritten, self.message) if part
-        ).rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of every target, in the order asked for."""
-
-    image: str
-    release: str
-    tag: str
-    image_id: str
-    verified: bool
-    """Whether this very image passed its verification."""
-    results: tuple[Result, ...]
-
-    def error(self) -> PublishError | None:
-        """Return what the command must end with: None when every target has the image, or would get it."""
-        missing = [result for result in self.results if not result.ok]
-        if not missing:
-            return None
-        kind = PublishError if len(missing) == len(self.results) else PartlyPublishedError
-        rows = "".join(f"\n  {result.target.reference}: {result.message}" for result in missing)
-        hints = dict.fromkeys(result.hint for result in missing if result.hint)
-        return kind(
-            f"{len(missing)} of {len(self.results)} places do not have {self.tag}:{rows}",
-            hint="\n".join((*hints, RERUN_HINT)),
-        )
-
-    def lines(self) -> tuple[str, ...]:
-        """Return the table for people."""
-        width = max((len(result.target.reference) for result in self.results), default=0)
-        return tuple(result.line(width) for result in self.results)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything, for machines."""
-        return {
-            "image": self.image,
-            "release": self.release,
-            "tag": self.tag,
-            "image_id": self.image_id,
-            "verified": self.verified,
-            "targets": [_json_of(result) for result in self.results],
-        }
-
-
-def published_line(outcome: Outcome) -> str:
-    """Return all references that hold the image, by digest, on one line."""
-    there = (result for result in outcome.results if result.state in ("published", "already"))
-    return " ".join(f"{result.target.reference}@{result.digest}" for result in there)
+        Raises PublishError where the image cannot be read.
+        """
 
 
 def publish(
@@ -127,8 +62,7 @@ def publish(
     targets: Sequence[Target],
     planned: str | None = None,
     verify: bool = True,
-    force_tag: bool = False,
-    dry_run: bool = False,
+    wishes: Wishes = PLAINLY,
     progress: PushProgress | None = None,
 ) -> Outcome:
     """Publish the image in the record of `key` to every target.
@@ -141,11 +75,11 @@ def publish(
     digests = sender.digests(built.image_id)
     if digests is None:
         raise PublishError(f"{_place(built)} does not have the image {built.image_id} any more", hint=_build(key))
-    run = _Run(records, key, record, built, sender, digests, force_tag)
+    run = _Run(records, key, record, built, sender, digests, wishes)
     try:
-        asked = [run.asked(target) for target in targets]
+        asked = run.asked_all(targets)
         run.expect(asked)
-        results = [run.agreed(result) if dry_run else run.finished(result, progress) for result in asked]
+        results = [run.agreed(result) for result in asked] if wishes.dry_run else run.finished_all(asked, progress)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: {run.settled} of {len(targets)} places have {tag}", hint=RERUN_HINT) from None
     return Outcome(release.image, release.name, tag, built.image_id, run.verified, tuple(results))
@@ -181,10 +115,10 @@ class _Run:
         built: Built,
         sender: Sender,
         digests: Iterable[str],
-        force_tag: bool,
+        wishes: Wishes,
     ) -> None:
         self.records, self.key, self.record, self.built, self.sender = records, key, record, built, sender
-        self.force_tag = force_tag
+        self.wishes = wishes
         self.verified = record.proves(built.image_id)
         self.recorded = tuple(item.digest for item in record.pushed if item.image_id == built.image_id)
         """Digests that this image has at registries, as the record says."""
@@ -194,18 +128,41 @@ class _Run:
         """The one that all places must end on, once any has it."""
         self.settled = 0
 
+    def asked_all(self, targets: Sequence[Target]) -> list[Result]:
+        """Ask for the tags of all targets at once; a host that does not answer keeps only its own thread waiting."""
+        with ThreadPoolExecutor(max(1, len(targets)), "ask") as pool:
+            return list(pool.map(self.asked, targets))
+
     def asked(self, target: Target) -> Result:
         """Ask for a target's tag, and decide."""
         try:
             at_registry = self.sender.remote_digest(target.sent_to)
         except (PublishError, EngineError) as error:
             return _failed(target, error)
-        return decide(target, at_registry, self.known, self.built.image_id, force_tag=self.force_tag)
+        return decide(target, at_registry, self.known, self.built.image_id, force_tag=self.wishes.force_tag)
 
     def expect(self, asked: Iterable[Result]) -> None:
         """Learn the digest to end on: that of places which have the image, from earlier runs too."""
         there = (result.digest for result in asked if result.state == "already")
         self.digest = next(iter((*self.recorded, *there)), None)
+
+    def finished_all(self, asked: Sequence[Result], progress: PushProgress | None) -> list[Result]:
+        """Push where that is planned, everywhere at once if the sender can, and record what is proven."""
+        wanting = [result.target for result in asked if result.state == "planned" or self._may_move(result)]
+        if self.wishes.all_or_nothing and any(not result.ok for result in asked):
+            return [
+                self._settle(self.agreed(result)) if result.state == "already" else _withheld(result)
+                for result in asked
+            ]
+        pushed = self.sender.push_everywhere(self.built.image_id, wanting, self.wishes) if wanting else ()
+        if pushed is None:
+            return [self.finished(result, progress) for result in asked]
+        by_target = dict(zip(wanting, pushed, strict=True))
+        return [self._settle(self.agreed(by_target.get(result.target, result))) for result in asked]
+
+    def _may_move(self, result: Result) -> bool:
+        """Say whether a place that has the image may have other tags that do not stand for it yet."""
+        return result.state == "already" and bool(result.target.endpoint.moving_tags)
 
     def finished(self, result: Result, progress: PushProgress | None) -> Result:
         """Push where that is planned, and record what is proven."""
@@ -261,24 +218,32 @@ class _Run:
         """Put a success in the record, unless it says just that."""
         if not (result.ok and result.digest):
             return result
-        new = self._entry(result.target, result.digest)
+        new = self._entry(result, result.digest)
         old = next((item for item in self.record.pushed if item.reference == new.reference), None)
-        if old is None or replace(new, at=old.at) != old:
+        if old is None or not _says_the_same(old, new):
             self.records.update(self.key, lambda now: (now or self.record).with_pushed(new))
         self.settled += 1
         return result
 
-    def _entry(self, target: Target, digest: str) -> Pushed:
-        return Pushed(
-            reference=target.reference,
-            sent_to=target.sent_to,
-            digest=digest,
-            image_id=self.built.image_id,
-            network=target.endpoint.network,
-            region=target.endpoint.region,
-            verified=self.verified,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+    def _entry(self, result: Result, digest: str) -> Pushed:
+        return pushed_entry(result, digest, self.built.image_id, verified=self.verified)
+
+
+def _says_the_same(old: Pushed, new: Pushed) -> bool:
+    """Say whether a second run has nothing to add: what the first one has sent is not what it does anew."""
+    return (old.sent_to, old.digest, old.image_id, old.verified, old.tags) == (
+        new.sent_to,
+        new.digest,
+        new.image_id,
+        new.verified,
+        new.tags,
+    )
+
+
+def _withheld(result: Result) -> Result:
+    if result.state != "planned":
+        return result
+    return replace(result, state="withheld", message="nothing was sent, since another place cannot have it")
 
 
 def _publishable(record: Record | None, key: str, planned: str | None, *, verify: bool) -> tuple[Record, Built]:
@@ -324,17 +289,3 @@ def _place(built: Built) -> str:
 
 def _failed(target: Target, error: LjImageError) -> Result:
     return Result(target, "failed", None, error.message, error.hint)
-
-
-def _json_of(result: Result) -> dict[str, Any]:
-    endpoint = result.target.endpoint
-    return {
-        "reference": result.target.reference,
-        "sent_to": result.target.sent_to,
-        "network": endpoint.network,
-        "region": endpoint.region,
-        "state": result.state,
-        "digest": result.digest,
-        "message": result.message,
-        "hint": result.hint,
-    }

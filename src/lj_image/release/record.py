@@ -79,6 +79,17 @@ class Pushed:
     region: str | None
     verified: bool
     at: str
+    tags: tuple[str, ...] = ()
+    """Further tags of the place that stand for it."""
+    sent_bytes: int = 0
+    """All that went out when it was published; zero as well where an engine sent it."""
+    mounted_bytes: int = 0
+    existing_bytes: int = 0
+    seconds: float = 0.0
+    previous: dict[str, str] = field(default_factory=dict)
+    """Tags that held another digest before, and which."""
+    notes: tuple[str, ...] = ()
+    """What was left out or changed for this place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +160,15 @@ def _from_json(values: dict[str, Any]) -> Record:
     if values.pop("format") != FORMAT:
         raise ValueError("written by another version of lj-image")
     built, verified = values.pop("built"), values.pop("verified")
-    pushed = tuple(Pushed(**item) for item in values.pop("pushed"))
+    pushed = tuple(_pushed(item) for item in values.pop("pushed"))
     return Record(
         **values,
         built=Built(**built) if built else None,
         verified=Verified(**{**verified, "failed": tuple(verified["failed"])}) if verified else None,
         pushed=pushed,
     )
+
+
+def _pushed(values: dict[str, Any]) -> Pushed:
+    lists = {name: tuple(values.get(name, ())) for name in ("tags", "notes")}
+    return Pushed(**{**values, **lists})

@@ -3,136 +3,141 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.config import Config
-from lj_image.errors import ArtifactError, BuildError, PublishError, UsageError
+from lj_image.errors import ArtifactError, BuildError, EngineError, PublishError, UsageError
+from lj_image.oci.content import content_of
 from lj_image.oci.digest import Digest
 from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
 from lj_image.release.assembled import Say, assembled_image, bring_base, engine_id, loaded_id
+from lj_image.release.carrying import Means, carry
+from lj_image.release.engine_source import layer_opener
+from lj_image.release.outcome import Result, Wishes
 from lj_image.release.record import Built
+from lj_image.release.references import Target
 
 if TYPE_CHECKING:
     import docker
 
-    from lj_image.builders.docker.push_progress import LayerState, PushProgress
+    from lj_image.builders.docker.push_progress import PushProgress
     from lj_image.catalog.release import Release
-    from lj_image.registry.push import BlobState
     from lj_image.release.publish import Sender
-
-_SHORT: Final = 12
-"""Hexadecimal digits of a digest that people are shown."""
-
-
-class Remote(Protocol):
-    """Registries, as far as publishing asks for them."""
-
-    def digest(self, reference: str) -> str | None:
-        """Return the digest of the manifest under a tag, None without such a tag; raises PublishError."""
-
-    def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
-        """Send what the registry lacks, the tag last, and return the manifest's digest; raises PublishError."""
-
-
-class Registries:
-    """Registries, each asked directly with the login of the docker config."""
-
-    def digest(self, reference: str) -> str | None:
-        """Return the digest of the manifest under a tag, None without such a tag; raises PublishError."""
-        from lj_image.registry.client import Registry
-
-        wanted = Reference.parse(reference).tagged()
-        with Registry(wanted.host) as registry:
-            held = registry.head(wanted.repository, wanted.wanted)
-        return None if held is None else str(held)
-
-    def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
-        """Send what the registry lacks, the tag last, and return the manifest's digest; raises PublishError."""
-        from lj_image.registry.client import Registry
-        from lj_image.registry.push import push_image
-
-        wanted = Reference.parse(reference).tagged()
-        with Registry(wanted.host) as registry:
-            return str(push_image(registry, wanted, image, _Watcher(progress)))
-
-
-class _Watcher:
-    """Tells a push's progress of blobs."""
-
-    def __init__(self, progress: PushProgress) -> None:
-        self._progress = progress
-
-    def blob(self, digest: Digest, state: BlobState, sent_bytes: int, size_bytes: int) -> None:
-        from lj_image.builders.docker.push_progress import LayerPush
-
-        shown: LayerState = "there" if state == "mounted" else state
-        self._progress.layer(LayerPush(digest.hex[:_SHORT], shown, sent_bytes, size_bytes))
 
 
 class RegistrySender:
-    """Publishes the image of one record; its digest is known before the first byte goes out."""
+    """Publishes the image of one record straight to registries, all of them at once."""
 
-    def __init__(self, built: Built | None, config: Config, remote: Remote, *, complete: Callable[[], None]) -> None:
-        """Without a record, registries can only be asked.
-
-        `complete` brings the base's layers into the cache: called when a registry lacks some, and so does it."""
-        self._built, self._config, self._remote, self._complete = built, config, remote, complete
+    def __init__(self, built: Built | None, source: ImageSource, means: Means) -> None:
+        """Without a record, registries can only be asked."""
+        self._built, self._source, self._means = built, source, means
 
     def digests(self, image_id: str) -> tuple[str, ...] | None:
-        """Return the digest of the image's manifest, None when the image is not in the cache."""
+        """Return the digest of the image's manifest where it is known, None when the image is gone."""
+        if self._built is None or image_id != self._built.image_id:
+            return None
         try:
-            image = self._image(image_id)
+            digest = self._source.digest()
         except ArtifactError:
             return None
-        return (str(image.descriptor.digest),) if image.descriptor else ()
+        return () if digest is None else (str(digest),)
 
     def remote_digest(self, sent_to: str) -> str | None:
         """Return the digest under a tag at a registry, None without such a tag; raises PublishError."""
-        return self._remote.digest(sent_to)
+        wanted = Reference.parse(sent_to).tagged()
+        with self._means.open_registry(wanted.host, intent="push") as registry:
+            held = registry.head(wanted.repository, wanted.wanted)
+        return None if held is None else str(held)
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
-        """Push the image under a tag and return its manifest's digest; raises PublishError."""
-        from lj_image.builders.docker.push_progress import NoProgress
+        """Raise PublishError: whoever has one place only names it to `push_everywhere`."""
+        raise PublishError(f"{sent_to} is pushed to with all others")
 
-        progress = progress or NoProgress()
-        progress.begin(sent_to)
-        try:
-            with LayerCache(self._config.cache_dir).in_use():
-                return self._pushed(self._image(image_id), sent_to, progress)
-        except (ArtifactError, BuildError) as error:
-            raise PublishError(f"the image cannot be read: {error.message}", hint=error.hint) from None
-        finally:
-            progress.end()
-
-    def _pushed(self, image: SourceImage, sent_to: str, progress: PushProgress) -> str:
-        try:
-            return self._remote.push(image, sent_to, progress)
-        except ArtifactError:  # what was sent is there, and is not sent again
-            self._complete()
-            return self._remote.push(image, sent_to, progress)
-
-    def _image(self, image_id: str) -> SourceImage:
-        """Return the image; its base's layers may be mounted where the base came from."""
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> tuple[Result, ...]:
+        """Push to all targets at once, and say what became of each; raises PublishError, Interrupted."""
         if self._built is None or image_id != self._built.image_id:
-            raise ArtifactError(f"the cache has no image {image_id}", hint="build it again")
-        image, blobs = assembled_image(self._built, self._config), LayerCache(self._config.cache_dir).blobs
-        origin = _origin(self._config.mirrored(self._built.base.partition("@")[0]))
-        layers = (
-            layer if layer.descriptor and blobs.has(layer.descriptor.digest) else replace(layer, origin=origin)
-            for layer in image.layers
+            raise PublishError(f"there is no image {image_id} here", hint="build it again")
+        try:
+            with LayerCache(self._means.config.cache_dir).in_use():
+                return carry(content_of(self._source.image()), targets, wishes, self._means)
+        except (ArtifactError, BuildError, EngineError) as error:
+            raise PublishError(f"the image cannot be read: {error.message}", hint=error.hint) from None
+
+
+class ImageSource(Protocol):
+    """Where the image of a record lies."""
+
+    def digest(self) -> Digest | None:
+        """Return its manifest's digest, None where it is not known yet; raises ArtifactError when the image is gone."""
+
+    def image(self) -> SourceImage:
+        """Return it, made ready to be read; raises ArtifactError, BuildError, EngineError."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssembledSource:
+    """An image that was assembled without an engine; its base's layers may be in a registry alone."""
+
+    built: Built
+    release: Release
+    config: Config
+    say: Say
+
+    def digest(self) -> Digest | None:
+        """Return its manifest's digest; raises ArtifactError when the image is not in the cache any more."""
+        descriptor = assembled_image(self.built, self.config).descriptor
+        return descriptor.digest if descriptor else None
+
+    def image(self) -> SourceImage:
+        """Return it; a layer that only the base's registry has is opened there when it is wanted."""
+        image, blobs = assembled_image(self.built, self.config), LayerCache(self.config.cache_dir).blobs
+        absent = {
+            layer.diff_id for layer in image.layers if layer.descriptor and not blobs.has(layer.descriptor.digest)
+        }
+        if not absent:
+            return image
+        base = _registry_of(self.config.mirrored(self.built.base.partition("@")[0]))
+        if base is None:
+            bring_base(self.release, self.config, self.say)
+            return image
+        open_there = layer_opener(base)
+        return replace(
+            image, layers=tuple(open_there(layer) if layer.diff_id in absent else layer for layer in image.layers)
         )
-        return replace(image, layers=tuple(layers))
 
 
-def _origin(base: str) -> str:
-    """Return host and repository of a base; nothing for one that is a file."""
+@dataclass(frozen=True, slots=True)
+class EngineSource:
+    """An image that an engine built, whose layers are compressed into the cache once."""
+
+    built: Built
+    release: Release
+    config: Config
+    say: Say
+    connect: Callable[[], docker.APIClient]
+
+    def digest(self) -> Digest | None:
+        """Return its manifest's digest, None before it was ever read from the engine."""
+        from lj_image.release.engine_source import known_manifest
+
+        return known_manifest(self.built, self.config)
+
+    def image(self) -> SourceImage:
+        """Return it from the cache; the engine is asked for what is not there."""
+        from lj_image.release.engine_source import engine_image
+
+        return engine_image(self.built, self.release, None, self.config, say=self.say, connect=self.connect)
+
+
+def _registry_of(base: str) -> Reference | None:
+    """Return host and repository of a base; None for one that is a file."""
     try:
-        return Reference.parse(base).name
+        return Reference.parse(base)
     except UsageError:
-        return ""
+        return None
 
 
 class LoadedSender:
@@ -163,6 +168,9 @@ class LoadedSender:
             image_id = engine_id(self._built, self._release, self._api, self._config, self._say)
         return self._sender.push(image_id, sent_to, progress)
 
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+        """Do nothing: an engine pushes to one place after the other."""
+
     def _is_in_cache(self) -> bool:
         try:
             assembled_image(self._built, self._config)
@@ -183,18 +191,34 @@ def engine_sender(built: Built | None, release: Release, api: docker.APIClient, 
 def sender_for(
     built: Built | None,
     release: Release,
-    config: Config,
+    means: Means,
     say: Say,
     *,
     connect: Callable[[], docker.APIClient],
     via_engine: bool = False,
-    assembles: bool = False,
 ) -> Sender:
-    """Return what publishes the image of a record: an assembled one goes out without an engine unless that is asked.
-
-    Where nothing was built yet, `assembles` says what a build would do.
-    """
-    is_assembled = assembles if built is None else built.is_assembled
-    if via_engine or not is_assembled:
+    """Return what publishes the image of a record: our own client, unless an engine is asked for."""
+    config = means.config
+    if via_engine:
         return engine_sender(built, release, connect(), config, say)
-    return RegistrySender(built, config, Registries(), complete=lambda: bring_base(release, config, say))
+    source: ImageSource = NOWHERE
+    if built is not None and built.is_assembled:
+        source = AssembledSource(built, release, config, say)
+    elif built is not None:
+        source = EngineSource(built, release, config, say, connect)
+    return RegistrySender(built, source, means)
+
+
+class Nowhere:
+    """There is no image."""
+
+    def digest(self) -> Digest | None:
+        """Raise ArtifactError."""
+        raise ArtifactError("nothing was built yet", hint="run: lj-image build")
+
+    def image(self) -> SourceImage:
+        """Raise ArtifactError."""
+        raise ArtifactError("nothing was built yet", hint="run: lj-image build")
+
+
+NOWHERE: Final = Nowhere()

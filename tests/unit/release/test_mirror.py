@@ -17,7 +17,7 @@ from lj_image.oci.copying import copy_into
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
 from lj_image.registry.publishing.place import Place, Placed
-from lj_image.release.carrying import Means, Wishes
+from lj_image.release.carrying import Means
 from lj_image.release.importing import (
     check,
     content_of_parcel,
@@ -36,7 +36,7 @@ from lj_image.release.mirror import (
     passport_of,
     require_exportable,
 )
-from lj_image.release.publish import Outcome
+from lj_image.release.outcome import Outcome, Wishes
 from lj_image.release.record import Built, Pushed, Record, Records, Verified
 from lj_image.release.references import Target, targets
 from samples.images import AMD64, ARM64, image

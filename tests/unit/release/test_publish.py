@@ -13,7 +13,8 @@ from lj_image.builders.docker.push import PushProgress
 from lj_image.catalog.release import Release
 from lj_image.config import Config
 from lj_image.errors import EngineError, Interrupted, PartlyPublishedError, PublishError
-from lj_image.release.publish import Outcome, Result, decide, publish, published_line
+from lj_image.release.outcome import Outcome, Result, Wishes, published_line
+from lj_image.release.publish import decide, publish
 from lj_image.release.record import Built, Pushed, Record, Records, Verified
 from lj_image.release.references import Target, targets
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -94,6 +94,9 @@ class EngineSender:
     def remote_digest(self, sent_to: str) -> str | None:
         """See `remote_digest`."""
         return remote_digest(self._api, sent_to)
+
+    def push_everywhere(self, image_id: str, targets: Sequence[Any], wishes: Any) -> None:
+        """Do nothing: an engine pushes to one place after the other."""
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         """See `push_tag`."""

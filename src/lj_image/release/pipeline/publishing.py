@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from lj_image.errors import EngineError, LjImageError, PartlyPublishedError, PublishError
 from lj_image.plan import plan_digest
+from lj_image.release.outcome import Outcome, Result
 from lj_image.release.pipeline.files import digest_of
 from lj_image.release.pipeline.step import Done, Step
 from lj_image.release.pipeline.work import Work
-from lj_image.release.publish import Outcome, Result, publish
+from lj_image.release.publish import publish
 from lj_image.release.record import Record
 from lj_image.release.references import targets
 
@@ -41,7 +42,6 @@ def _published(work: Work) -> Outcome:
         sender=work.sender,
         targets=work.targets,
         planned=plan_digest(work.plan),
-        progress=work.means.push_progress(),
     )
 
 

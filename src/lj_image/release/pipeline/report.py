@@ -8,9 +8,9 @@ from typing import Any
 
 from lj_image import __version__
 from lj_image.errors import LjImageError
+from lj_image.release.outcome import Result
 from lj_image.release.pipeline.step import StepReport, error_to_json
 from lj_image.release.pipeline.work import Asked, Work
-from lj_image.release.publish import Result
 from lj_image.release.record import Pushed, Record
 from lj_image.release.references import all_references
 

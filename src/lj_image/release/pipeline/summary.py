@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from lj_image import __version__
 from lj_image.errors import LjImageError
+from lj_image.release.outcome import Result
 from lj_image.release.pipeline.report import RunReport
-from lj_image.release.publish import Result
 
 
 def markdown(report: RunReport) -> str:

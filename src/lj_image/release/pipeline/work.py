@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lj_image.builders.docker.push_progress import PushProgress
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import Release
 from lj_image.config import Config
@@ -17,8 +16,9 @@ from lj_image.lock.lock import Lock
 from lj_image.plan import Plan, plan
 from lj_image.release.build import Workshop
 from lj_image.release.builder_choice import BuilderChoice, BuilderName
+from lj_image.release.outcome import Outcome
 from lj_image.release.pipeline.state import States
-from lj_image.release.publish import Outcome, Sender
+from lj_image.release.publish import Sender
 from lj_image.release.record import Built, Record, Records
 from lj_image.release.references import Target
 from lj_image.templating import Templates
@@ -75,11 +75,10 @@ class Means:
     """Connects to the engine."""
     assemble: Callable[[Plan], tuple[Built, bool]]
     """Makes an image without an engine; returns what is recorded of it, and whether it was up to date."""
-    sender: Callable[[Release, Built | None, BuilderChoice], Sender]
+    sender: Callable[[Release, Built | None], Sender]
     """Returns what carries the image of a record; where there is none, it only asks registries."""
     observe: Callable[[], Any]
     """A context manager that gives an observer of a build."""
-    push_progress: Callable[[], PushProgress | None]
     say: Callable[[str], None]
 
 
@@ -119,7 +118,7 @@ class Work:
         built = self.built()
         if built is not None and built.is_assembled != self.choice.assembles:
             built = None  # a dry run after a run with the other builder: this image is not what would be sent
-        return self.means.sender(self.release, built, self.choice)
+        return self.means.sender(self.release, built)
 
     def record(self) -> Record | None:
         """Return the record as it stands now."""
