@@ -125,7 +125,7 @@ class _Run:
         )
 
     def _brought(
-        self, wanting: Sequence[_Asked], journal: Journal | None, parallel: int | None
+        self, wanting: Sequence[_Asked], journal: Journal | None, parallel: int
     ) -> dict[Destination, Delivery]:
         """Bring the blobs, those that only some places want before those that all of them do."""
         found: dict[Destination, Delivery] = {}
