@@ -16,11 +16,16 @@ from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.catalog.release import Release
 from lj_image.config import Config
 from lj_image.errors import ArtifactError, PublishError
+from lj_image.oci.content import Content
 from lj_image.oci.source import SourceImage
+from lj_image.registry.publishing.place import Place, Placed
 from lj_image.release import proof
 from lj_image.release.assembled import assembled_image, cached_layout, engine_id, identity, load_named
-from lj_image.release.record import Record, Records
-from lj_image.release.senders import LoadedSender, RegistrySender, engine_sender, sender_for
+from lj_image.release.carrying import Means
+from lj_image.release.outcome import PLAINLY, Result, Wishes
+from lj_image.release.record import Built, Record, Records
+from lj_image.release.references import Target, targets
+from lj_image.release.senders import AssembledSource, LoadedSender, RegistrySender, engine_sender, sender_for
 from lj_image.verify.report import Check, VerifyReport
 from lj_image.verify.subject import Subject
 from standins.assembled import built_as, tiny_image
@@ -136,104 +141,85 @@ def test_a_cache_without_images_names_none(config: Config) -> None:
     assert not (config.cache_dir / "oci").exists()
 
 
-def fail() -> None:
+def fail() -> Any:
     """Be called for nothing."""
-    pytest.fail("the base was asked for")
+    pytest.fail("an engine was asked for")
 
 
 class Far:
-    """Registries of a few lines."""
+    """What publishes, and keeps what it was given."""
 
     def __init__(self, *, fails: Exception | None = None) -> None:
-        self.tags: dict[str, str] = {}
         self.fails = fails
         self.origins: list[str] = []
 
-    def digest(self, reference: str) -> str | None:
-        return self.tags.get(reference)
-
-    def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
+    def __call__(self, content: Content, places: Sequence[Place], **options: Any) -> tuple[Placed, ...]:
         if self.fails:
             raise self.fails
-        self.origins = [layer.origin for layer in image.layers]
-        for layer in image.layers:
-            layer.open().close()
-        assert image.descriptor is not None
-        self.tags[reference] = str(image.descriptor.digest)
-        return self.tags[reference]
+        self.origins = [blob.origin for blob in content.blobs]
+        digest = content.root.descriptor.digest
+        return tuple(Placed(place, "published", digest) for place in places)
 
 
-class Watching:
-    """Sees when pushes begin and end."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def begin(self, sent_to: str) -> None:
-        self.seen.append(sent_to)
-
-    def layer(self, layer: object) -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        self.seen.append("end")
+def sent_from(config: Config, release: Release, built: Built, far: Far) -> RegistrySender:
+    return RegistrySender(built, AssembledSource(built, release, config, say), Means(config, far))
 
 
-def test_an_assembled_image_is_published_from_the_cache(image: SourceImage, config: Config) -> None:
-    built, far, watching = built_as(image), Far(), Watching()
-    sender = RegistrySender(built, config, far, complete=fail)
+@pytest.fixture
+def places(release: Release, config: Config) -> tuple[Target, ...]:
+    return targets(release, "tiny", ("cn-beijing",), True, config)
+
+
+def test_an_assembled_image_is_published_from_the_cache(
+    image: SourceImage, config: Config, release: Release, places: tuple[Target, ...]
+) -> None:
+    built = built_as(image)
+    sender = sent_from(config, release, built, Far())
     assert sender.digests(built.image_id) == (built.manifest,)
-    assert sender.remote_digest("r.example/tiny:1") is None
-    assert sender.push(built.image_id, "r.example/tiny:1", watching) == built.manifest
-    assert sender.remote_digest("r.example/tiny:1") == built.manifest
-    assert watching.seen == ["r.example/tiny:1", "end"]
+    results = sender.push_everywhere(built.image_id, places, PLAINLY)
+    assert [(result.target, result.state, result.digest) for result in results] == [
+        (place, "published", built.manifest) for place in places
+    ]
 
 
-def test_an_image_that_is_not_in_the_cache_is_not_published(image: SourceImage, config: Config) -> None:
-    sender = RegistrySender(replace(built_as(image), manifest=STRANGE), config, Far(), complete=fail)
+def test_an_image_that_is_not_in_the_cache_is_not_published(
+    image: SourceImage, config: Config, release: Release, places: tuple[Target, ...]
+) -> None:
+    sender = sent_from(config, release, replace(built_as(image), manifest=STRANGE), Far())
     assert sender.digests(str(image.image_id)) is None
     assert sender.digests("sha256:other") is None
     with pytest.raises(PublishError, match="cannot be read"):
-        sender.push(str(image.image_id), "r.example/tiny:1")
+        sender.push_everywhere(str(image.image_id), places, PLAINLY)
+    with pytest.raises(PublishError, match="no image sha256:other"):
+        sender.push_everywhere("sha256:other", places, PLAINLY)
 
 
-def test_a_layer_of_the_base_that_is_nowhere_else_is_brought_and_the_push_goes_on(
-    image: SourceImage, config: Config
+def test_a_layer_that_only_the_bases_registry_has_is_taken_from_there(
+    image: SourceImage, config: Config, release: Release, places: tuple[Target, ...]
 ) -> None:
     built, far = replace(built_as(image), base="r.example/team/base:1@sha256:0"), Far()
     descriptor = image.layers[0].descriptor
     assert descriptor is not None
-    blob = config.cache_dir / "oci" / "blobs" / "sha256" / descriptor.digest.hex
-    content = blob.read_bytes()
-    blob.unlink()
-    sender = RegistrySender(built, config, far, complete=lambda: None)
-    with pytest.raises(PublishError, match="cannot be read"):
-        sender.push(built.image_id, "r.example/tiny:1")
-    assert far.origins == ["r.example/team/base", ""]
-
-    def complete() -> None:
-        blob.write_bytes(content)
-
-    assert RegistrySender(built, config, far, complete=complete).push(built.image_id, "r.example/tiny:1")
+    (config.cache_dir / "oci" / "blobs" / "sha256" / descriptor.digest.hex).unlink()
+    sent_from(config, release, built, far).push_everywhere(built.image_id, places, PLAINLY)
+    assert far.origins == ["r.example/team/base", "", ""]
 
 
-def test_an_assembled_image_needs_no_engine_to_be_published(
-    image: SourceImage, config: Config, release: Release
-) -> None:
+def test_an_image_needs_no_engine_to_be_published(image: SourceImage, config: Config, release: Release) -> None:
     engine: Any = Engine()
-    built = built_as(image)
-    assert isinstance(sender_for(built, release, config, say, connect=fail), RegistrySender)  # type: ignore[arg-type]
-    for other, via_engine in ((built, True), (replace(built, builder="docker"), False), (None, False)):
-        sender = sender_for(other, release, config, say, connect=lambda: engine, via_engine=via_engine)
-        assert not isinstance(sender, RegistrySender)
+    means, built = Means(config, Far()), built_as(image)
+    for other in (built, replace(built, builder="docker", manifest=None), None):
+        assert isinstance(sender_for(other, release, means, say, connect=fail), RegistrySender)
+    by_engine = sender_for(built, release, means, say, connect=lambda: engine, via_engine=True)
+    assert isinstance(by_engine, LoadedSender)
 
 
-def test_a_push_that_fails_ends_its_progress(image: SourceImage, config: Config) -> None:
-    watching = Watching()
-    sender = RegistrySender(built_as(image), config, Far(fails=PublishError("denied")), complete=fail)
+def test_what_a_push_fails_with_is_told_as_it_is(
+    image: SourceImage, config: Config, release: Release, places: tuple[Target, ...]
+) -> None:
+    sender = sent_from(config, release, built_as(image), Far(fails=PublishError("denied")))
     with pytest.raises(PublishError, match="denied"):
-        sender.push(str(image.image_id), "r.example/tiny:1", watching)
-    assert watching.seen[-1] == "end"
+        sender.push_everywhere(str(image.image_id), places, PLAINLY)
 
 
 class Near:
@@ -252,6 +238,9 @@ class Near:
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         self.asked.append(image_id)
         return "sha256:pushed"
+
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> tuple[Result, ...] | None:
+        return None
 
 
 def test_through_an_engine_the_image_goes_under_the_engines_own_id(
@@ -296,28 +285,25 @@ def test_an_image_that_an_engine_built_is_published_by_it_alone(
     assert isinstance(engine_sender(built_as(image), release, engine, config, say), LoadedSender)
 
 
-def test_before_anything_is_assembled_registries_are_asked_without_an_engine(config: Config, release: Release) -> None:
-    def connect() -> Any:
-        raise AssertionError("no engine is needed")
-
-    sender = sender_for(None, release, config, say, connect=connect, assembles=True)
-    assert isinstance(sender, RegistrySender)
+def test_before_anything_is_built_registries_are_asked_without_an_engine(
+    config: Config, release: Release, places: tuple[Target, ...]
+) -> None:
+    sender = sender_for(None, release, Means(config, Far()), say, connect=fail)
     assert sender.digests(STRANGE) is None
-    with pytest.raises(PublishError, match="cannot be read"):
-        sender.push(STRANGE, "localhost:1/tiny:1")
+    with pytest.raises(PublishError, match="no image"):
+        sender.push_everywhere(STRANGE, places, PLAINLY)
 
 
-def test_gc_waits_for_a_push_to_end(image: SourceImage, config: Config) -> None:
+def test_gc_waits_for_a_push_to_end(
+    image: SourceImage, config: Config, release: Release, places: tuple[Target, ...]
+) -> None:
     asked: list[bool] = []
 
-    class Watching:
-        def digest(self, reference: str) -> str | None:
-            return None
-
-        def push(self, image: SourceImage, reference: str, progress: PushProgress) -> str:
+    class Watching(Far):
+        def __call__(self, content: Content, places: Sequence[Place], **options: Any) -> tuple[Placed, ...]:
             with LayerCache(config.cache_dir).alone(wait=False) as is_alone:
                 asked.append(is_alone)
-            return STRANGE
+            return super().__call__(content, places)
 
-    RegistrySender(built_as(image), config, Watching(), complete=lambda: None).push(str(image.image_id), "r/tiny:1")
+    sent_from(config, release, built_as(image), Watching()).push_everywhere(str(image.image_id), places, PLAINLY)
     assert asked == [False]

@@ -140,7 +140,7 @@ def test_everything_reaches_every_place_under_the_release_tag(
     assert outcome.verified
     assert outcome.error() is None
     assert str(OTHER) in outcome.results[0].message
-    assert "no attestations" in outcome.results[0].message
+    assert "no attestations" in outcome.results[0].notes
 
 
 def test_a_place_that_fails_is_told_beside_those_that_have_it(bring: Import, publisher: Publisher) -> None:

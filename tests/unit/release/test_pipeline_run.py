@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +21,7 @@ from lj_image.lock.lock import Lock
 from lj_image.plan import Plan, plan_digest
 from lj_image.release.build import Workshop
 from lj_image.release.builder_choice import BuilderChoice, BuilderName
+from lj_image.release.outcome import Wishes
 from lj_image.release.pipeline import making
 from lj_image.release.pipeline.report import RunReport
 from lj_image.release.pipeline.run import release as run_release
@@ -28,6 +29,7 @@ from lj_image.release.pipeline.summary import markdown
 from lj_image.release.pipeline.work import Asked, Means
 from lj_image.release.publish import Sender
 from lj_image.release.record import Built, Record, Records, Verified
+from lj_image.release.references import Target
 from lj_image.templating import Templates
 from lj_image.verify.report import Check, VerifyReport
 from samples.locks import made_up_lock
@@ -76,7 +78,6 @@ class World:
                 assemble=self.assemble,
                 sender=self.sender,
                 observe=lambda: None,
-                push_progress=lambda: None,
                 say=self.said.append,
             ),
         )
@@ -95,12 +96,12 @@ class World:
             raise EngineError("no engine answers at unix:///nobody", hint="start the engine, or set DOCKER_HOST")
         return cast("Workshop", None)
 
-    def sender(self, release: Release, built: Built | None, choice: BuilderChoice) -> Sender:
-        """Return ourselves; an engine is needed for all that was not assembled."""
-        if not choice.assembles:
-            self.workshop(release)
-        assert built is None or (built.builder == "oci") == choice.assembles
+    def sender(self, release: Release, built: Built | None) -> Sender:
+        """Return ourselves."""
         return self
+
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+        return None
 
     def assemble(self, plan: Plan) -> tuple[Built, bool]:
         return self._made(plan, "assemble", "oci", OCI_ID)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +46,9 @@ class Registry:
         if sent_to in self.down:
             raise PublishError(f"{sent_to} is down", hint="start it")
         return self.tags.get(sent_to)
+
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+        return None
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         digest = self.tags[sent_to] = self.digest
@@ -198,7 +201,7 @@ def test_a_refused_place_keeps_its_tag_and_the_others_get_theirs(
 
 def test_force_moves_the_tag_and_says_from_where(run: Publish, registry: Registry, places: tuple[Target, ...]) -> None:
     registry.tags[places[0].sent_to] = OTHER
-    outcome = run(force_tag=True)
+    outcome = run(wishes=Wishes(force_tag=True))
     assert states(outcome) == ["published"] * 3
     assert OTHER in outcome.results[0].message
 
@@ -268,7 +271,7 @@ def test_dry_run_asks_and_sends_nothing(
     run: Publish, registry: Registry, records: Records, places: tuple[Target, ...]
 ) -> None:
     registry.tags |= {places[0].sent_to: OTHER}
-    outcome = run(dry_run=True)
+    outcome = run(wishes=Wishes(dry_run=True))
     assert states(outcome) == ["refused", "planned", "planned"]
     assert registry.pushed == []
     assert recorded(records) == ()
@@ -320,7 +323,7 @@ def test_without_verification_a_partial_or_tried_image_is_refused_all_the_same(
 def test_an_image_from_before_the_last_edit_of_its_release_is_refused(run: Publish, registry: Registry) -> None:
     with pytest.raises(PublishError, match="was changed after its image was built"):
         run(planned="another plan")
-    assert run(planned=BUILT.plan, dry_run=True).error() is None
+    assert run(planned=BUILT.plan, wishes=Wishes(dry_run=True)).error() is None
 
 
 def test_without_verification_the_record_says_that_there_was_none(run: Publish, records: Records) -> None:
@@ -399,4 +402,7 @@ def test_json_says_for_every_place_what_became_of_it(run: Publish, places: tuple
         "digest": OURS,
         "message": "",
         "hint": None,
+        "carried": None,
+        "previous": {},
+        "notes": [],
     }
