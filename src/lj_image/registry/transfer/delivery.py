@@ -17,6 +17,8 @@ class Destination:
     """For people, and unique among those of one transfer: `public`, `cn-beijing`."""
     registry: Registry
     repository: str
+    store: str = ""
+    """Names what lies behind, where several hosts lead to one; empty: the host is the only way there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class TransferWatcher(Protocol):
         """See how much a destination lacks, once that is known."""
 
     def advances(self, destination: Destination, by_bytes: int) -> None:
-        """See bytes taken by a destination; a negative number takes back what has to be sent again."""
+        """See bytes taken by a destination, or found there; a negative number takes back what has to be sent again."""
 
     def says(self, destination: Destination, words: str) -> None:
         """See what is worth a line: that something is tried again, or that a destination fell behind."""

@@ -1,23 +1,17 @@
-"""Blobs -> destinations."""
+"""Blobs -> destinations: each read once, sent to all that lack it in step, and none waits long for another."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
-from lj_image.errors import LjImageError
 from lj_image.oci.content import Blob
-from lj_image.oci.descriptor import Descriptor
-from lj_image.registry.transfer.delivery import UNWATCHED, Delivery, Destination, Transfer, TransferWatcher
-from lj_image.registry.uploading.body import pieces_of
+from lj_image.registry.client import Registry
+from lj_image.registry.transfer.delivery import UNWATCHED, Destination, Transfer, TransferWatcher
+from lj_image.registry.transfer.run import Run
 from lj_image.registry.uploading.journal import Journal
-from lj_image.registry.uploading.upload import bring_blob
 
-PARALLEL: Final = 3
-"""Blobs at once."""
+MIB: Final = 1024 * 1024
 
 
 def transfer(
@@ -26,35 +20,16 @@ def transfer(
     *,
     watcher: TransferWatcher = UNWATCHED,
     journal: Journal | None = None,
-    parallel: int = PARALLEL,
+    sources: Iterable[Registry] = (),
+    window_bytes: int = 16 * MIB,
+    parallel: int = 3,
 ) -> Transfer:
-    """Bring blobs to destinations."""
+    """Bring blobs to destinations, and say what became of each; what fails at one changes nothing at the others.
 
-    def one(destination: Destination) -> Delivery:
-        started, sent = time.monotonic(), 0
-        try:
-            for blob in blobs:
-                sent += bring_blob(
-                    destination.registry, destination.repository, _Reader(blob), origin=blob.origin
-                ).sent_bytes
-        except LjImageError as error:
-            watcher.settles(destination, error)
-            return Delivery(destination, error)
-        watcher.settles(destination, None)
-        return Delivery(destination, None, sent_bytes=sent, seconds=time.monotonic() - started)
-
-    with ThreadPoolExecutor(len(destinations)) as pool:
-        return Transfer(tuple(pool.map(one, destinations)), 0, 0)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    blob: Blob
-
-    @property
-    def descriptor(self) -> Descriptor:
-        return self.blob.descriptor
-
-    def pieces(self, start: int, end: int) -> Iterable[bytes]:
-        with self.blob.open_at(start) as stream:
-            yield from pieces_of(stream, end - start, "blob")
+    Up to `parallel` blobs go at once, each with up to `window_bytes` of it in memory. `sources` are registries that
+    blobs are read from: they are cut off, as those of the destinations are, when all has to end.
+    Raises ArtifactError where a blob cannot be read or has other bytes than it should, before any registry was given
+    all of it; KeyboardInterrupt as it came. Then every connection is cut off, and no thread is left.
+    """
+    run = Run(blobs, destinations, watcher, journal, sources, window_bytes=window_bytes, parallel=max(1, parallel))
+    return run.finished()
