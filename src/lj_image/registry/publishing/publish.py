@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Final
 
 from lj_image.errors import LjImageError, PublishError
 from lj_image.oci.capabilities import Capabilities
@@ -18,8 +19,11 @@ from lj_image.registry.publishing.fitting import Fitted, fitted
 from lj_image.registry.publishing.place import Place, Placed
 from lj_image.registry.publishing.tags import Held, ask, decide, set_tags
 from lj_image.registry.transfer.delivery import UNWATCHED, Delivery, Destination, TransferWatcher
-from lj_image.registry.transfer.transfer import PARALLEL, transfer
+from lj_image.registry.transfer.transfer import transfer
 from lj_image.registry.uploading.journal import Journal
+
+PARALLEL: Final = 3
+"""Blobs at once."""
 
 
 @dataclass(frozen=True, slots=True)
