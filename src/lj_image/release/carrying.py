@@ -74,7 +74,7 @@ def _place(target: Target, means: Means, opened: ExitStack) -> Place:
     reference = Reference.parse(target.sent_to).tagged()
     endpoint = target.endpoint
     registry = means.open_registry(reference.host, intent="push", capabilities=endpoint.capabilities)
-    destination = Destination(name_of(target), opened.enter_context(registry), reference.repository)
+    destination = Destination(name_of(target), opened.enter_context(registry), reference.repository, target.store)
     return Place(destination, tuple(dict.fromkeys((reference.wanted, *endpoint.moving_tags))))
 
 

@@ -24,6 +24,8 @@ class Target:
     """The real name, `host/repository:tag`, which records, notes and people use."""
     sent_to: str
     """Where the bytes go: the same, unless the config rewrites the endpoint."""
+    store: str = ""
+    """What lies behind: the host that the bytes go to, or that of the place which is the same store; empty: unknown."""
 
     @property
     def rewritten(self) -> bool:
@@ -44,7 +46,7 @@ def targets(release: Release, tag: str, regions: Sequence[str], public: bool, co
         *((release.endpoints.public(),) if public else ()),
         *map(release.endpoints.vpc, _named(regions, known)),
     )
-    return tuple(_target(endpoint, tag, config) for endpoint in endpoints)
+    return tuple(_target(endpoint, release, tag, config) for endpoint in endpoints)
 
 
 def all_references(release: Release, tag: str) -> tuple[str, ...]:
@@ -65,9 +67,11 @@ def _named(regions: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _target(endpoint: Endpoint, tag: str, config: Config) -> Target:
+def _target(endpoint: Endpoint, release: Release, tag: str, config: Config) -> Target:
     place = config.values.endpoints.rewritten(endpoint.host, endpoint.region)
-    return Target(endpoint, _reference(endpoint.host, endpoint, tag), _reference(place, endpoint, tag))
+    named = next((item for item in release.endpoints.all() if item.name == endpoint.same_store_as), endpoint)
+    store = config.values.endpoints.rewritten(named.host, named.region).partition("/")[0]
+    return Target(endpoint, _reference(endpoint.host, endpoint, tag), _reference(place, endpoint, tag), store)
 
 
 def _reference(place: str, endpoint: Endpoint, tag: str) -> str:
