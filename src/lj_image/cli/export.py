@@ -36,7 +36,7 @@ def command(
 ) -> int:
     """Write a release as an OCI layout, for a place without a network: PATH is FILE.tar, or a folder.
 
-    From the cache of this machine, or from a registry that has it. The layout says which release it holds and whether
+    From this machine, or from a registry that has it. The layout says which release it holds and whether
     that was verified; `lj-image import` publishes it, and skopeo and engines read it, too. Every digest is checked.
     Ended early, the same command goes on where it was.
 
@@ -44,11 +44,14 @@ def command(
     lj-image export 25.02 25.02.tar
     lj-image export 25.02 /media/stick/25.02 --from cn-beijing
     """
+    from lj_image.builders.docker import engine
     from lj_image.builders.oci.layer_cache import LayerCache
-    from lj_image.cli.carried import digest_of
-    from lj_image.release.mirror import content_built, is_tar, passport_of, require_exportable
+    from lj_image.cli.carried import digest_of, means
+    from lj_image.oci.content import content_of
+    from lj_image.release.mirror import is_tar, passport_of, require_exportable
     from lj_image.release.record import Records
     from lj_image.release.references import all_references
+    from lj_image.release.senders import source_for
     from lj_image.release.source import content_from
 
     is_tar(path)  # a path that cannot be is told before anything is asked
@@ -58,7 +61,8 @@ def command(
     if source is None:
         proof = require_exportable(record, resolved.key, verify=not no_verify)
         with LayerCache(app.config.cache_dir).in_use():
-            content = content_built(record.built if record else None, resolved, app.config, app.say)
+            built = record.built if record else None
+            content = content_of(source_for(built, resolved, app.config, app.say, engine.connect).image())
             done = _written(app, content, passport_of(resolved, resolved.tag, proof), name, path)
     else:
         with content_from(
@@ -67,6 +71,7 @@ def command(
             digest=digest_of(digest),
             verify=not no_verify,
             say=app.say,
+            open_registry=means(app).open_registry,
         ) as found:
             passport = passport_of(resolved, resolved.tag, found.proof)
             content, done = found.content, _written(app, found.content, passport, name, path)

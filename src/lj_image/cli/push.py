@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--force-tag", is_flag=True, help="Move a tag that holds another image.")
 @click.option("--parallel", type=click.IntRange(1, 16), default=3, show_default=True, help="Blobs at once.")
 @click.option("--deadline", type=click.FloatRange(1), metavar="SECONDS", help="Give a place up after so long.")
+@click.option("--from", "source", metavar="PLACE", help="Take it from a registry: region, public, place, HOST[/PATH].")
 @click.option("--via-engine", is_flag=True, help="Let the engine push, to one place after the other.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
@@ -38,6 +39,7 @@ def command(
     force_tag: bool,
     parallel: int,
     deadline: float | None,
+    source: str | None,
     via_engine: bool,
     as_json: bool,
 ) -> int:
@@ -45,18 +47,21 @@ def command(
 
     Without RELEASE, the one built last. What a place has already is not sent again, and a run that was ended goes on
     where it was. Tags come last: no tag ever stands for less than the whole image. The last line holds every published
-    reference with its digest.
+    reference with its digest. With --from, the bytes come from a registry that has this very release already, and
+    nothing of it has to be here but its record.
 
     \b
     lj-image push --region cn-beijing
     lj-image push 25.02 --public --region all --dry-run
     lj-image push 25.02 --public --region all --all-or-nothing
+    lj-image push 25.02 --region cn-shanghai --from cn-beijing
     """
     from lj_image.builders.docker import engine
     from lj_image.cli.carried import means, show
     from lj_image.cli.last import last_built
     from lj_image.plan import plan_digest
     from lj_image.release.outcome import Wishes
+    from lj_image.release.promote import promote, require_promise
     from lj_image.release.publish import publish
     from lj_image.release.record import Records
     from lj_image.release.references import targets
@@ -68,6 +73,18 @@ def command(
     places = targets(resolved, resolved.tag, regions, public, app.config)
     records = Records(app.config.cache_dir, resolved.image)
     record = records.read(resolved.key)
+    wishes = Wishes(all_or_nothing, force_tag, dry_run)
+    if source is not None:
+        require_promise(record, resolved.key)
+        near = promote(
+            *(resolved, source, places),
+            records=records,
+            verify=not no_verify,
+            wishes=wishes,
+            means=means(app, parallel, deadline),
+            say=app.say,
+        )
+        return show(app, near, as_json=as_json)
     built = record.built if record else None
     outcome = publish(
         resolved,
@@ -80,7 +97,7 @@ def command(
         targets=places,
         planned=plan_digest(app.plan(resolved)),
         verify=not no_verify,
-        wishes=Wishes(all_or_nothing, force_tag, dry_run),
+        wishes=wishes,
         progress=push_progress() if via_engine else None,
     )
     return show(app, outcome, as_json=as_json)

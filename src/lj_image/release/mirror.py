@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.catalog.release import Release
-from lj_image.config import Config
 from lj_image.errors import PublishError, UsageError
-from lj_image.oci.content import Content, content_of
+from lj_image.oci.content import Content
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.exporting import Exported, export_folder, export_tar
 from lj_image.oci.layout import REFERENCE
 from lj_image.oci.layout_content import LayoutEntry, entries_in
 from lj_image.oci.saved import CONTAINERD_NAME
-from lj_image.release.assembled import assembled_image, bring_base
-from lj_image.release.record import Built, Record
+from lj_image.release.record import Record
 from lj_image.suggest import did_you_mean
 
 Proof = Literal["passed", "none", "unknown"]
@@ -128,32 +125,13 @@ def is_tar(path: Path) -> bool:
     return path.suffix == ".tar"
 
 
-def content_built(built: Built | None, release: Release, config: Config, say: Say) -> Content:
-    """Return the content of a record's image as it lies in the cache, the layers of its base brought there first.
-
-    Raises ArtifactError, PublishError where the cache has no such image. Whoever reads it holds the cache in use.
-    """
-    if built is None:
-        raise PublishError(
-            f"{release.key} has not been built on this machine",
-            hint="take it from a registry that has it: --from PLACE",
-        )
-    if not built.is_assembled:
-        raise PublishError(
-            f"the image of {release.key} lies in an engine, not in the cache",
-            hint="push it to a registry, then take it from there: --from PLACE",
-        )
-    image, blobs = assembled_image(built, config), LayerCache(config.cache_dir).blobs
-    if not all(layer.descriptor and blobs.has(layer.descriptor.digest) for layer in image.layers):
-        bring_base(release, config, say)
-    return content_of(image)
-
-
 def require_exportable(record: Record | None, key: str, *, verify: bool) -> Proof:
     """Return the proof of a record's image; raises PublishError where it is not the release, or has none."""
     built = record.built if record else None
     if record is None or built is None:
-        return "unknown"
+        raise PublishError(
+            f"{key} has not been built on this machine", hint="take it from a registry that has it: --from PLACE"
+        )
     if built.partial or built.overridden:
         how = "partial" if built.partial else "tried with --set"
         raise PublishError(f"the image of {key} was {how}", hint=f"build it: lj-image build (for {key})")

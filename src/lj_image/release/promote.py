@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lj_image.catalog.release import Release
+from lj_image.errors import PublishError
 from lj_image.oci.digest import Digest
 from lj_image.release.carrying import Means, carry, keep
 from lj_image.release.outcome import Outcome, Wishes
-from lj_image.release.record import Records
+from lj_image.release.record import Record, Records
 from lj_image.release.references import Target
-from lj_image.release.source import Say, content_from
+from lj_image.release.source import Say, content_from, promises
 
 
 def promote(
@@ -47,3 +48,12 @@ def promote(
         keep(results, promise, records, release.key)
     image_id, proven = (promise.image_id, promise.proven) if promise else ("", False)
     return Outcome(release.image, release.name, release.tag, image_id, proven, results)
+
+
+def require_promise(record: Record | None, key: str) -> None:
+    """Raise PublishError where no record of this machine says which digest the release has."""
+    if not promises(record):
+        raise PublishError(
+            f"no record of this machine says which digest {key} has",
+            hint="where the source's tag is to be trusted: lj-image promote --from PLACE, with --digest if you know it",
+        )

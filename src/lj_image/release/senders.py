@@ -198,15 +198,20 @@ def sender_for(
     via_engine: bool = False,
 ) -> Sender:
     """Return what publishes the image of a record: our own client, unless an engine is asked for."""
-    config = means.config
     if via_engine:
-        return engine_sender(built, release, connect(), config, say)
-    source: ImageSource = NOWHERE
-    if built is not None and built.is_assembled:
-        source = AssembledSource(built, release, config, say)
-    elif built is not None:
-        source = EngineSource(built, release, config, say, connect)
-    return RegistrySender(built, source, means)
+        return engine_sender(built, release, connect(), means.config, say)
+    return RegistrySender(built, source_for(built, release, means.config, say, connect), means)
+
+
+def source_for(
+    built: Built | None, release: Release, config: Config, say: Say, connect: Callable[[], docker.APIClient]
+) -> ImageSource:
+    """Return where the image of a record lies; it is connected to an engine only when one has to be asked."""
+    if built is None:
+        return NOWHERE
+    if built.is_assembled:
+        return AssembledSource(built, release, config, say)
+    return EngineSource(built, release, config, say, connect)
 
 
 class Nowhere:

@@ -194,7 +194,7 @@ def test_an_import_that_was_refused_a_place_sends_the_rest_the_second_time(
 ) -> None:
     digest, path = put(outside, wanted), tmp_path / "25.02.tar"
     assert sender.run("export", *RELEASE, path, "--from", "staging").code == 0
-    with faulty(inside, "status:503:0:manifest-put") as proxy:
+    with faulty(inside, "status:403:0:manifest-put") as proxy:
         receiver.rewrite = rewriting(proxy.address)
         shorter = ("import", path, "--region", "cn-beijing", "--json")
         assert receiver.run(*shorter).states() == ["failed"]

@@ -192,6 +192,23 @@ def test_ctrl_c_ends_a_promotion_whose_source_says_nothing(
     assert region.digest(REPOSITORY, TAG) is None
 
 
+def test_a_push_may_take_its_bytes_from_a_region_that_has_the_records_image(
+    machine: Machine, staging: Registry, region: Registry, wanted: SourceImage
+) -> None:
+    digest = put(staging, wanted, "near/")
+    machine.rewrite |= rewriting(f"{staging.address}/near", "cn-shanghai")
+    near = ("push", *RELEASE, "--region", "cn-beijing", "--from", "cn-shanghai")
+    done = machine.run(*near)
+    assert (done.code, "no record of this machine says which digest" in done.errors) == (1, True)
+    records = remember(machine, digest, wanted)
+    done = machine.run(*near, "--json")
+    assert done.states() == ["published"], done.errors
+    assert region.digest(REPOSITORY, TAG) == digest
+    record = records.read(TAG)
+    assert record is not None
+    assert [(item.region, item.digest) for item in record.pushed] == [("cn-beijing", digest)]
+
+
 def test_a_dry_run_sends_nothing(machine: Machine, staging: Registry, region: Registry, wanted: SourceImage) -> None:
     put(staging, wanted)
     done = machine.run("promote", *RELEASE, "--from", "staging", "--region", "cn-beijing", "--dry-run", "--json")

@@ -28,7 +28,6 @@ from lj_image.release.importing import (
 )
 from lj_image.release.mirror import (
     Parcel,
-    content_built,
     export,
     is_tar,
     parcel_in,
@@ -286,19 +285,15 @@ def test_a_path_says_whether_it_becomes_a_file_or_a_folder(tmp_path: Path) -> No
 
 def test_what_is_no_proven_release_is_not_exported() -> None:
     assert require_exportable(RECORD, KEY, verify=True) == "passed"
-    assert require_exportable(None, KEY, verify=True) == "unknown"
+    with pytest.raises(PublishError, match="has not been built on this machine") as raised:
+        require_exportable(None, KEY, verify=True)
+    assert "--from" in (raised.value.hint or "")
     with pytest.raises(PublishError, match="not verified"):
         require_exportable(replace(RECORD, verified=None), KEY, verify=True)
     assert require_exportable(replace(RECORD, verified=None), KEY, verify=False) == "none"
     for changes in ({"partial": True}, {"overridden": {"vllm": "0"}}):
         with pytest.raises(PublishError, match=r"partial|--set"):
             require_exportable(replace(RECORD, built=replace(BUILT, **changes)), KEY, verify=False)  # type: ignore[arg-type]
-
-
-def test_what_the_cache_lacks_is_to_be_had_elsewhere(release: Release, config: Config) -> None:
-    with pytest.raises(PublishError, match="has not been built on this machine") as raised:
-        content_built(None, release, config, print)
-    assert "--from" in (raised.value.hint or "")
 
 
 def test_a_parcel_is_known_by_its_digest_too(exported: Path) -> None:
