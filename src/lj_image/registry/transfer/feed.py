@@ -33,6 +33,7 @@ class Feed:
         self._changed = threading.Condition()
         self._needs = dict.fromkeys(members, 0)
         """Which block each member in step needs next: those before the least are nobody's."""
+        self._waiting: set[Member] = set()
         self._kept: deque[bytes] = deque()
         self._first = 0
         """The number of the first block that is kept."""
@@ -137,10 +138,12 @@ class Feed:
         return len(self._kept) < self._most or self._least_needed() > self._first
 
     def _wait_for_slowest(self, member: Member) -> None:
-        least, since = self._least_needed(), self._pace.now()
-        holders = [other for other in self._followed() if self._needs[other] == least and other is not member]
+        least, since, followed = self._least_needed(), self._pace.now(), self._followed()
+        holders = [other for other in followed if self._needs[other] == least and other is not member]
+        self._waiting.add(member)
         self._changed.wait(_LOOK_S)
-        self._pace.waited(holders, since, member.taken_bytes)
+        self._pace.waited(holders, tuple(self._waiting), len(followed) - len(holders), since)
+        self._waiting.discard(member)
 
     def _is_left_to_me(self, until: float) -> bool:
         """Wait for a change; say whether nobody in step reads on, so that the next block is this thread's to read."""

@@ -1,21 +1,37 @@
-"""Who goes in step with the others, and how long those wait for one who is slower.
+"""Who goes in step with the others, and how long one may keep them waiting, or wait for them.
 
-The wait for one counts once, however many wait for it. It may become a small part of the time that has passed; one
-that has taken far less than the others is given little of that, since it would only go on so.
+Members that are alike keep each other waiting now and then, each as much as another; that is no reason to part. So
+what counts is by how much one is waited for more than the others are, and that may become no more than a small part of
+the time that has passed. One that has taken far less than the others is given little of it: it would only go on so.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-_AT_ONCE_S: Final = 0.1
-"""A wait that is no more than a scheduler's mood."""
-_GRACE_S: Final = 0.4
+_AT_ONCE_S: Final = 0.2
+"""A wait that is no more than a machine's mood."""
+_GRACE_S: Final = 0.3
 _SHARE: Final = 0.05
 """Of the time that passed: more delay than that is not what the others are to bear."""
+_AHEAD: Final = 3
+"""So many times longer may one wait before it goes ahead: most often it is better that the slower one leaves."""
+
+
+class Waiting:
+    """The time in seconds of waits that may overlap."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._until = 0.0
+
+    def add(self, since: float, now: float, weight: float = 1.0) -> None:
+        """Count what is not yet counted of a wait."""
+        self.seconds += weight * max(0.0, now - max(since, self._until))
+        self._until = max(now, self._until)
 
 
 class Member:
@@ -26,16 +42,21 @@ class Member:
         self.is_in_step = True
         """Never true again once it is false: it delays the others once, and not with each blob."""
         self.taken_bytes = 0
-        self.waited_s = 0.0
-        """How long others waited for it."""
-        self.waited_until = 0.0
+        self.waited_for = Waiting()
+        self.waits = Waiting()
 
 
 class Pace:
-    """The waiting of all members for each other; threads may share it."""
+    """The waiting of members for each other; threads may share it."""
 
-    def __init__(self, leaves: Callable[[Member], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._leaves, self._clock = leaves, clock
+    def __init__(
+        self,
+        members: Iterable[Member],
+        leaves: Callable[[Member], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`leaves` is told who goes by itself from now on, by any thread."""
+        self._members, self._leaves, self._clock = tuple(members), leaves, clock
         self._began = clock()
         self._lock = threading.Lock()
 
@@ -48,21 +69,41 @@ class Pace:
         with self._lock:
             member.taken_bytes += size_bytes
 
-    def waited(self, holders: Iterable[Member], since: float, taken_bytes: int) -> None:
-        """Charge the time from `since` to now to those who were waited for; whoever makes it too long leaves.
+    def waited(self, holders: Collection[Member], waiting: Collection[Member], of: int, since: float) -> None:
+        """Count that some members waited for others from `since` to now; whoever makes that too long leaves.
 
-        `taken_bytes` is what the one that waited has taken.
+        `of` is how many could have waited: the more of them do, the surer is the holder what slows all down.
         """
         now = self._clock()
-        for holder in holders:
-            with self._lock:
-                holder.waited_s += max(0.0, now - max(since, holder.waited_until))
-                holder.waited_until = max(now, holder.waited_until)
-                is_leaving = holder.is_in_step and holder.waited_s > self._bearable_s(holder, taken_bytes, now)
-                holder.is_in_step = holder.is_in_step and not is_leaving
-            if is_leaving:
-                self._leaves(holder)
+        with self._lock:
+            for holder in holders:
+                holder.waited_for.add(since, now, min(1.0, len(waiting) / max(1, of)))
+            for member in waiting:
+                member.waits.add(since, now)
+            leaving = [member for member in holders if self._is_too_slow(member, waiting, now)]
+            leaving = leaving or [member for member in waiting if self._is_too_fast(member, now)]
+            for member in leaving:
+                member.is_in_step = False
+        for member in leaving:
+            self._leaves(member)
 
-    def _bearable_s(self, holder: Member, taken_bytes: int, now: float) -> float:
-        likeness = min(1.0, holder.taken_bytes / taken_bytes) if taken_bytes else 1.0
-        return _AT_ONCE_S + likeness * (_GRACE_S + _SHARE * (now - self._began))
+    def _is_too_slow(self, member: Member, waiting: Collection[Member], now: float) -> bool:
+        most = max((other.taken_bytes for other in waiting), default=0)
+        likeness = min(1.0, member.taken_bytes / most) if most else 1.0
+        others = [other.waited_for.seconds for other in self._others(member)]
+        bearable_s = _AT_ONCE_S + likeness * (_GRACE_S + _SHARE * (now - self._began))
+        return member.is_in_step and bool(others) and _stands_out(member.waited_for, others, bearable_s)
+
+    def _is_too_fast(self, member: Member, now: float) -> bool:
+        others = [other.waits.seconds for other in self._others(member)]
+        bearable_s = _AHEAD * (_AT_ONCE_S + _GRACE_S + _SHARE * (now - self._began))
+        return member.is_in_step and bool(others) and _stands_out(member.waits, others, bearable_s)
+
+    def _others(self, member: Member) -> list[Member]:
+        return [other for other in self._members if other.is_in_step and other is not member]
+
+
+def _stands_out(own: Waiting, others: list[float], bearable_s: float) -> bool:
+    """Say whether a time is so far from those of the others that chance is no reason for it."""
+    mean = sum(others) / len(others)
+    return own.seconds - mean > bearable_s and own.seconds > 2 * mean

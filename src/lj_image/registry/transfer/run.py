@@ -36,7 +36,7 @@ _LOOK_S: Final = 0.05
 """How often is looked who is waited for, while somebody is."""
 _GATHERING_S: Final = 0.25
 """At least so long do those that have answered wait for the others to answer; as long again as it took them, else."""
-_ALONE_WINDOW_BYTES: Final = 8 * BLOCK_BYTES
+_ALONE_WINDOW_BYTES: Final = 4 * BLOCK_BYTES
 """For one that goes by itself: nobody waits for it, and what it has to take back it reads again."""
 _OPEN_PER_SLOT: Final = 3
 """So many blobs for each that is sent at once may be on their way to one destination, most of them being closed."""
@@ -79,10 +79,11 @@ class Run:
         self._watcher, self._journal = watcher, journal
         self._window_bytes, self._parallel = window_bytes, parallel
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        self._pace = Pace(lambda member: self._events.put(partial(self._left, member)))
         self._order = sorted(blobs, key=lambda blob: (-blob.descriptor.size_bytes, str(blob.descriptor.digest)))
         self._sources = {blob: Source(blob) for blob in self._order}
         self._lanes = [Lane(destination) for destination in destinations]
+        members = [lane.member for lane in self._lanes]
+        self._pace = Pace(members, lambda member: self._events.put(partial(self._left, member)))
         self._registries = {*(destination.registry for destination in destinations), *sources}
         self._stores = Stores()
         self._tasks: set[_Task] = set()
@@ -173,8 +174,9 @@ class Run:
             while True:
                 self._events.get_nowait()()
         if holders:
-            most = max(lane.member.taken_bytes for lane in self._lanes)
-            self._pace.waited((lane.member for lane in holders), since, most)
+            held = [lane.member for lane in holders]
+            waiting = [lane.member for lane in self._lanes if lane.is_in_step and lane not in holders]
+            self._pace.waited(held, waiting, len(waiting), since)
 
     def _answered(self, lane: Lane, found: Mapping[Blob, Found] | LjImageError | None) -> None:
         if found is None or isinstance(found, LjImageError):
@@ -208,7 +210,7 @@ class Run:
 
     def _left(self, member: Member) -> None:
         lane = next(lane for lane in self._lanes if lane.member is member)
-        self._watcher.says(lane.destination, "is slower than the others, which go on without it")
+        self._watcher.says(lane.destination, "goes at another pace than the others, and from now on by itself")
 
     def _joined(self, thread: threading.Thread) -> None:
         thread.join()
