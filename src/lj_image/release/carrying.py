@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from lj_image.config import Config
@@ -15,6 +16,7 @@ from lj_image.oci.reference import Reference
 from lj_image.registry.client import Registry
 from lj_image.registry.publishing.place import Place, Placed
 from lj_image.registry.transfer.delivery import UNWATCHED, Destination, TransferWatcher
+from lj_image.registry.uploading.journal import Journal
 from lj_image.release.outcome import RERUN_HINT, Carried, Result, Wishes, pushed_entry
 from lj_image.release.record import Pushed, Record, Records
 from lj_image.release.references import Target
@@ -33,6 +35,7 @@ class Publish(Protocol):
         force_tag: bool,
         dry_run: bool,
         watcher: TransferWatcher,
+        journal: Journal | None,
     ) -> tuple[Placed, ...]:
         """Let places have content, the tags last; what single places met is in the answer."""
 
@@ -44,6 +47,8 @@ class Means:
     config: Config
     publish: Publish
     watcher: TransferWatcher = UNWATCHED
+    state_dir: Path | None = None
+    """Where it is kept how far uploads are, so that another run goes on with them."""
     open_registry: OpenRegistry = Registry
 
 
@@ -63,11 +68,18 @@ def carry(content: Content, places: Sequence[Target], wishes: Wishes, means: Mea
                 force_tag=wishes.force_tag,
                 dry_run=wishes.dry_run,
                 watcher=means.watcher,
+                journal=_journal(means, opened),
             )
         except KeyboardInterrupt:
             raise Interrupted("interrupted: no tag moved to what is not complete", hint=RERUN_HINT) from None
     by_place = dict(zip(reversed(distinct), placed, strict=True))
     return tuple(_result(target, by_place[target.sent_to]) for target in places)
+
+
+def _journal(means: Means, opened: ExitStack) -> Journal | None:
+    """Return the journal; None where another process has it: uploads begin anew then."""
+    journal = Journal.open(means.state_dir) if means.state_dir else None
+    return opened.enter_context(journal) if journal else None
 
 
 def _place(target: Target, means: Means, opened: ExitStack) -> Place:

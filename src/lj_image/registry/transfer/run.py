@@ -35,7 +35,9 @@ _Event = Callable[[], object]
 _LOOK_S: Final = 0.05
 """How often is looked who is waited for, while somebody is."""
 _GATHERING_S: Final = 0.25
-"""At least so long do those that have answered wait for the others to answer; as long again as it took them, else."""
+_GATHERING_MOST_S: Final = 3.0
+_GATHERING_BYTES_PER_S: Final = 2_000_000_000
+"""Who lacks much may wait a little longer for the others to answer: it is less than a part of what sending takes."""
 _ALONE_WINDOW_BYTES: Final = 4 * BLOCK_BYTES
 """For one that goes by itself: nobody waits for it, and what it has to take back it reads again."""
 _OPEN_PER_SLOT: Final = 3
@@ -79,7 +81,9 @@ class Run:
         self._watcher, self._journal = watcher, journal
         self._window_bytes, self._parallel = window_bytes, parallel
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        self._order = sorted(blobs, key=lambda blob: (-blob.descriptor.size_bytes, str(blob.descriptor.digest)))
+        self._order = sorted(
+            dict.fromkeys(blobs), key=lambda blob: (-blob.descriptor.size_bytes, str(blob.descriptor.digest))
+        )
         self._sources = {blob: Source(blob) for blob in self._order}
         self._lanes = [Lane(destination) for destination in destinations]
         members = [lane.member for lane in self._lanes]
@@ -153,8 +157,8 @@ class Run:
         def brought() -> Arrival:
             registry, repository = destination.registry, destination.repository
             if origin is not None:
-                return bring_blob(registry, repository, body, origin=origin)
-            return upload(registry, repository, body)
+                return bring_blob(registry, repository, body, origin=origin, journal=self._journal)
+            return upload(registry, repository, body, journal=self._journal)
 
         outcome = _outcome(lane, brought)
         task.feed.leave(member)
@@ -186,12 +190,18 @@ class Run:
         for blob, way in found.items():
             if way != "missing":
                 self._stores.arrived(lane.destination, blob)
-        self._watcher.expects(lane.destination, sum(blob.descriptor.size_bytes for blob in lane.lacks))
+        lacking_bytes = sum(blob.descriptor.size_bytes for blob in lane.lacks)
+        self._watcher.expects(lane.destination, lacking_bytes)
+        self._gathers(lane, lacking_bytes)
+
+    def _gathers(self, lane: Lane, lacking_bytes: int) -> None:
+        """Let the first that lacks something wait a while for the others, and who comes later go by itself."""
         now = self._pace.now()
-        if self._begins_at is None:
-            self._begins_at = now + max(_GATHERING_S, now - self._began)
-        elif now > self._begins_at:
-            lane.member.is_in_step = False  # the others have begun
+        if self._begins_at is None and lane.lacks:
+            more_s = min(_GATHERING_MOST_S, _GATHERING_S + lacking_bytes / _GATHERING_BYTES_PER_S)
+            self._begins_at = now + max(more_s, now - self._began)
+        elif self._begins_at is not None and now > self._begins_at:
+            lane.member.is_in_step = False
 
     def _ended(self, task: _Task, lane: Lane, outcome: Arrival | LjImageError | None) -> None:
         blob = task.source.blob
