@@ -45,6 +45,8 @@ COMMANDS: Final = {
     "promote": "Publish a release from a registry that holds it already.",
     "export": "Write a release as an OCI layout, for a place without a network.",
     "import": "Publish what is in an OCI layout.",
+    "status": "Ask registries which image each tag of a release has.",
+    "retract": "Take a release's tag away from registries, after asking.",
     "release": "Take a release all the way, from lint to notes; goes on where it ended.",
     "refs": "Print the references of a release, and nothing else.",
     "notes": "Write the notes of a release, in each language of its family.",

@@ -93,6 +93,17 @@ class Pushed:
 
 
 @dataclass(frozen=True, slots=True)
+class Retracted:
+    """A tag that was taken away from a place."""
+
+    reference: str
+    """The real name, before any rewriting."""
+    digest: str
+    """What it held, `sha256:…`."""
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All that is known of one release × variant on this machine."""
 
@@ -104,6 +115,8 @@ class Record:
     pushed: tuple[Pushed, ...] = ()
     tool: str = ""
     """The version of lj-image that wrote it."""
+    retracted: tuple[Retracted, ...] = ()
+    """In the order in which it happened."""
 
     def proves(self, image_id: str) -> bool:
         """Say whether this very image passed its verification."""
@@ -113,6 +126,21 @@ class Record:
         """Return a record in which `pushed` replaces what was known of its reference."""
         others = tuple(item for item in self.pushed if item.reference != pushed.reference)
         return replace(self, pushed=(*others, pushed))
+
+    def with_retracted(self, retracted: Retracted) -> Record:
+        """Return a record that knows of a tag taken away: nothing is there any more under its reference.
+
+        A further tag of a place leaves the place's own reference as it is.
+        """
+        name, _, tag = retracted.reference.rpartition(":")
+        kept = (item for item in self.pushed if item.reference != retracted.reference)
+        pushed = tuple(
+            replace(item, tags=tuple(other for other in item.tags if other != tag))
+            if item.reference.rpartition(":")[0] == name
+            else item
+            for item in kept
+        )
+        return replace(self, pushed=pushed, retracted=(*self.retracted, retracted))
 
 
 class Records:
@@ -161,11 +189,13 @@ def _from_json(values: dict[str, Any]) -> Record:
         raise ValueError("written by another version of lj-image")
     built, verified = values.pop("built"), values.pop("verified")
     pushed = tuple(_pushed(item) for item in values.pop("pushed"))
+    retracted = tuple(Retracted(**item) for item in values.pop("retracted", ()))
     return Record(
         **values,
         built=Built(**built) if built else None,
         verified=Verified(**{**verified, "failed": tuple(verified["failed"])}) if verified else None,
         pushed=pushed,
+        retracted=retracted,
     )
 
 
