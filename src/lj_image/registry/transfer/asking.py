@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal
 
 from lj_image.oci.content import Blob
-from lj_image.registry.client import Registry
-from lj_image.registry.faults import RegistryError
 from lj_image.registry.transfer.delivery import Destination
-from lj_image.registry.uploading.upload import mount
+from lj_image.registry.uploading.presence import is_present, mount
 
 Found = Literal["existing", "mounted", "missing"]
 _AT_ONCE: Final = 6
@@ -45,17 +43,8 @@ def ask_for_all(destination: Destination, blobs: Sequence[Blob], is_abandoned: C
 def ask_for(destination: Destination, blob: Blob) -> Found:
     """Ask for a blob, and have it mounted where another repository of the registry has it; raises as `ask_for_all`."""
     registry, repository = destination.registry, destination.repository
-    if _has(registry, repository, blob):
+    if is_present(registry, repository, blob.descriptor):
         return "existing"
     host, _, other = blob.origin.partition("/")
     is_here = host == registry.host and other != repository and registry.capabilities.mount
     return "mounted" if is_here and mount(registry, repository, blob.descriptor.digest, other) else "missing"
-
-
-def _has(registry: Registry, repository: str, blob: Blob) -> bool:
-    try:
-        return registry.has_blob(repository, blob.descriptor.digest)
-    except RegistryError as error:
-        if error.status in (401, 403):  # some registries refuse the question, and take the answer
-            return False
-        raise

@@ -32,7 +32,9 @@ class Feed:
         self._most = max(2, window_bytes // BLOCK_BYTES)
         self._changed = threading.Condition()
         self._needs = dict.fromkeys(members, 0)
-        """Which block each member in step needs next: those before the least are nobody's."""
+        """Which block each member needs next that goes along: those before the least are nobody's."""
+        self._alone = next(iter(self._needs)) if len(self._needs) == 1 else None
+        """Who has this feed for itself, and so is never out of step with anyone."""
         self._waiting: set[Member] = set()
         self._kept: deque[bytes] = deque()
         self._first = 0
@@ -113,23 +115,25 @@ class Feed:
 
     def _goes_along(self, member: Member, number: int) -> bool:
         """Say whether a member gets the block from here, and not from far before or far ahead of the others."""
-        if not member.is_in_step or number < self._first:
+        if not self._is_followed(member) or number < self._first:
             return False
         is_alone = all(other is member for other in self._followed())
         return is_alone or number < self._next + self._most
 
     def _needed(self, member: Member, number: int | None) -> None:
-        if number is None or not member.is_in_step:
+        if number is None or not self._is_followed(member):
             self._needs.pop(member, None)
         else:
             self._needs[member] = number
         self._changed.notify_all()
 
+    def _is_followed(self, member: Member) -> bool:
+        return member.is_in_step or member is self._alone
+
     def _followed(self) -> list[Member]:
-        """Return those whose blocks are kept: in step, and not yet at the end."""
-        return [
-            member for member, number in self._needs.items() if member.is_in_step and number <= self._source.last_block
-        ]
+        """Return those whose blocks are kept: they go along, and are not yet at the end."""
+        last = self._source.last_block
+        return [member for member, number in self._needs.items() if number <= last and self._is_followed(member)]
 
     def _least_needed(self) -> int:
         return min((self._needs[member] for member in self._followed()), default=self._next)

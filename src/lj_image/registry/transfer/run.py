@@ -333,7 +333,7 @@ def _outcome(lane: Lane, work: Callable[[], _T]) -> _T | LjImageError | None:
         return error
     except CutOff:
         return PublishError(f"{host} was cut off", hint="run the same command again: what is there stays there")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # addresses and numbers that are none
         return PublishError(f"{host} answers what cannot be understood: {type(error).__name__}")
 
 
