@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from lj_image.oci.content import content_of
 from lj_image.oci.copying import copy_into
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
@@ -23,9 +24,9 @@ from lj_image.registry.client import Registry
 from lj_image.registry.credentials import Credentials
 from lj_image.registry.faults import RegistryError
 from lj_image.registry.image import read_image
-from lj_image.registry.push import push_image, push_index
 from samples.images import AMD64, ARM64, gzipped_in_parts, image, layers_of
 from standins import registries
+from standins.publishing import publish_at, push_image, push_index
 
 USER, PASSWORD = "publisher", "publish-me"
 HTPASSWD = "publisher:$2b$04$MxtvM4K9g6lGjIQpg79Gf.5jau2PtLZ1rOiSOinhpjC.x.IpuLp2a"  # of PASSWORD, by bcrypt
@@ -93,15 +94,10 @@ def test_layers_of_another_repository_are_mounted(
     client: Registry, pushed_to: Reference, wanted: SourceImage, unique: str, registry: str
 ) -> None:
     push_image(client, pushed_to, wanted)
-    states: list[str] = []
-
-    class Watched:
-        def blob(self, digest: Digest, state: str, sent_bytes: int, size_bytes: int) -> None:
-            states.append(state)
-
     near = Reference.parse(f"{registry}/{unique}/near:1")
-    push_image(client, near, read_image(client, pushed_to, AMD64), Watched())
-    assert states.count("mounted") == 2
+    delivery = publish_at(client, near, content_of(read_image(client, pushed_to, AMD64))).delivery
+    assert delivery is not None
+    assert delivery.mounted == 2
     validate(read_image(client, near, AMD64))
 
 

@@ -19,8 +19,8 @@ from typing import Any
 from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
 from lj_image.registry.client import Registry as Client
-from lj_image.registry.push import push_image
 from samples.images import gzipped, image
+from standins.publishing import push_image
 from standins.registries import Registry
 
 ROOT = Path(__file__).parents[3]

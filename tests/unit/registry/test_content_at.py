@@ -14,8 +14,8 @@ from lj_image.oci.content import Blob, Content
 from lj_image.oci.reference import Reference
 from lj_image.registry.client import Registry
 from lj_image.registry.content import content_at
-from lj_image.registry.push import push_index
 from samples.images import AMD64, ARM64, LAYERS, gzipped, image
+from standins.publishing import push_index
 
 NAME = Reference.parse(f"{HOST}/team/stack:25.02")
 

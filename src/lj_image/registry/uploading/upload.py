@@ -155,6 +155,7 @@ class _Upload:
         if response.status_code in _STORED:
             self._require_right(response)
             self._forget()
+            self._watch(self._size)
             return True
         is_whole = session.offset == 0 and self._form in ("put", "chunks")
         if is_whole and response.status_code in (405, 411, 413, 416) and self._changes_form():
