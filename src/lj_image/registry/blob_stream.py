@@ -16,14 +16,18 @@ from lj_image.registry.faults import unreachable
 
 Open = Callable[[int], httpx.Response]
 """Returns the open response from an offset on; raises RegistryError."""
+WaitBefore = Callable[[int], bool]
+"""Waits before another attempt, counted from 0 with each new byte; says False when there should be none."""
 
 
 class BlobStream:
     """Reads one blob. Whoever reads from its beginning to its end has the right bytes, or an ArtifactError."""
 
-    def __init__(self, descriptor: Descriptor, origin: str, open_from: Open, attempts: int, offset: int = 0) -> None:
+    def __init__(
+        self, descriptor: Descriptor, origin: str, open_from: Open, wait_before: WaitBefore, offset: int = 0
+    ) -> None:
         self._descriptor, self._origin = descriptor, origin
-        self._open_from, self._left, self._offset = open_from, attempts, offset
+        self._open_from, self._wait_before, self._offset = open_from, wait_before, offset
         self._response = open_from(offset)
         self._reader = HashingReader(ChunkReader(self._chunks()))
 
@@ -46,17 +50,17 @@ class BlobStream:
             )
 
     def _chunks(self) -> Iterator[bytes]:
-        passed = self._offset
+        passed, attempt = self._offset, 0
         while True:
             try:
                 for chunk in self._response.iter_bytes():  # as they come: what is gathered would be lost
-                    passed += len(chunk)
+                    passed, attempt = passed + len(chunk), 0
                     yield chunk
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 self._response.close()
-                if self._left == 0:
+                if not self._wait_before(attempt):
                     raise unreachable(error, self._origin.partition("/")[0]) from None
-                self._left -= 1
+                attempt += 1
                 self._response = self._open_from(passed)
             else:
                 return

@@ -146,8 +146,8 @@ class Registry:
         What is read from its beginning is held against its digest; from an offset on, the reader has to do that.
         """
         open_from = partial(self._open_blob, repository, descriptor.digest)
-        attempts = self.connection.access.patience.attempts
-        return BlobStream(descriptor, f"{self.host}/{repository}", open_from, attempts, offset)
+        wait_before = self.connection.wait_before
+        return BlobStream(descriptor, f"{self.host}/{repository}", open_from, wait_before, offset)
 
     def _open_blob(self, repository: str, digest: Digest, offset: int) -> httpx.Response:
         what, headers = f"blob {repository}@{digest}", {"Range": f"bytes={offset}-"} if offset else {}

@@ -7,32 +7,29 @@ Protocol: https://github.com/opencontainers/distribution-spec/blob/main/spec.md
 from __future__ import annotations
 
 import os
-import socket
-import ssl
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final, Self
 from urllib.parse import urljoin
 
 import httpx
 
-from lj_image.lock.http import backoff_s, ssl_context, wait_after
 from lj_image.registry.access import Access, is_loopback
 from lj_image.registry.auth import Authorizer
 from lj_image.registry.credentials import Credentials, credentials_for
 from lj_image.registry.faults import RegistryError, refused, unreachable
+from lj_image.registry.leading import led_to, origin_of
+from lj_image.registry.patience import CutOff, Gate
+from lj_image.registry.sockets import Sockets, silence, tls_context
+
+__all__ = ["Body", "Connection", "CutOff"]
 
 _MOST_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 Body = Callable[[], Iterable[bytes]]
 """Gives the bytes of a request from their beginning, anew each time it is called."""
-
-
-class CutOff(Exception):
-    """The connection was told to end."""
 
 
 class Connection:
@@ -48,24 +45,21 @@ class Connection:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] | None = None,
     ) -> None:
+        silence()
         self.access, self.host, self.base = access, access.host, access.base
-        self._clock = clock
-        self._stop = threading.Event()
-        self._sleep = sleep or self._stop.wait
-        self._streams: list[Any] = []
-        """Every connection made, to be shut down; list.append and tuple() are atomic."""
-        self._held_until = 0.0
-        self._ends_at = float("inf") if access.patience.deadline_s is None else clock() + access.patience.deadline_s
-        patience = access.patience
+        self._gate = Gate(access.host, access.patience, clock, sleep)
+        self._sockets = Sockets()
         self._client = httpx.Client(
-            verify=_context(access, environ),
-            timeout=httpx.Timeout(patience.idle_s, connect=patience.connect_s),
+            verify=tls_context(access, environ),
+            timeout=httpx.Timeout(access.patience.idle_s, connect=access.patience.connect_s),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=32),
             transport=transport,
             trust_env=not is_loopback(access.host),  # no proxy leads to this machine
             headers={"User-Agent": "lj-image", "Accept-Encoding": "identity"},
+            # Some registries (Harbor) take who sends their cookies back for a browser, and ask for more than a login.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
-        self._authorizer = Authorizer(lambda: credentials(access.host), self._patiently, plain_http=access.is_plain)
+        self._authorizer = Authorizer(access, credentials, self._granting, clock=clock)
 
     def __enter__(self) -> Self:
         return self
@@ -79,9 +73,8 @@ class Connection:
 
     def cut_off(self) -> None:
         """End every request now, also one that waits for a silent registry; from any thread."""
-        self._stop.set()
-        for stream in tuple(self._streams):
-            _shut_down(stream)
+        self._gate.cut_off()
+        self._sockets.shut_down()
 
     def ask(
         self,
@@ -116,13 +109,18 @@ class Connection:
         `path` is relative to /v2/, or an address that the registry gave. `read_s` is how long to wait for the answer.
         """
         url = urljoin(self.base, path)
-        for _ in range(2):
-            response = self._following(method, url, scopes, headers or {}, content, is_stream=is_stream, read_s=read_s)
-            if response.status_code != 401:
-                return response
+
+        def once() -> httpx.Response:
+            login = self._login(url, scopes, what)
+            request = self._request(method, url, {**(headers or {}), **login}, content, read_s)
+            return self._following(request, is_stream=is_stream)
+
+        response = once()
+        if response.status_code == 401 and self._is_own(response.request.url):
             self.read(response)
             self._authorizer.answer(response, scopes, what)
-        return self._following(method, url, scopes, headers or {}, content, is_stream=is_stream, read_s=read_s)
+            response = once()  # who refuses a new login refuses
+        return response
 
     def send_body(
         self,
@@ -140,160 +138,149 @@ class Connection:
         The answer may be a refusal; after a 401 the login is new. Raises httpx.TransportError where none came.
         """
         for _ in range(_MOST_REDIRECTS):
-            self._wait_while_held()
-            request = self._client.build_request(
-                method, url, headers=self._with_login(url, scopes, headers), content=body(), **self._extras(read_s)
-            )
-            response = self._client.send(request, follow_redirects=False)
-            if response.status_code in _REDIRECTS and "Location" in response.headers:
-                url = self.safe(urljoin(url, response.headers["Location"]))
+            self._gate.wait_until_open()
+            login = self._login(url, scopes, what)
+            request = self._request(method, url, {**headers, **login}, self._guarded(body), read_s)
+            try:
+                response = self._client.send(request, follow_redirects=False)
+            except httpx.RequestError as error:
+                self._gate.check()
+                if isinstance(error, httpx.TransportError):
+                    raise
+                raise httpx.RemoteProtocolError(str(error)) from None  # an encoding that nobody asked for, and wrong
+            if (led := self._redirected(response)) is not None:
+                url = led
                 continue
-            if response.status_code == 401:
+            if response.status_code == 401 and self._is_own(response.request.url):
                 self._authorizer.answer(response, scopes, what)
             return response
-        raise RegistryError(f"{self.host} leads from one address to the next, {_MOST_REDIRECTS} times")
+        raise self._in_circles()
 
-    def wait_before(self, attempt: int, response: httpx.Response | None = None) -> bool:
+    def wait_before(
+        self, attempt: int, response: httpx.Response | None = None, error: httpx.TransportError | None = None
+    ) -> bool:
         """Wait as long as an answer, or the lack of one, asks for; say False where another attempt would end the same.
 
         `attempt` counts from 0, and from anew with each progress.
         """
-        patience = self.access.patience
-        wait_s = backoff_s(attempt) if response is None else wait_after(response, attempt)
-        if wait_s is None or attempt + 1 >= patience.attempts:
-            return False
-        if response is not None and response.status_code in (429, 503):
-            self._held_until = max(self._held_until, self._clock() + min(wait_s, patience.longest_wait_s))
-            self._wait_while_held()
-        else:
-            self._pause(min(wait_s, patience.longest_wait_s))
-        return True
+        return self._gate.wait_before(attempt, response, error)
 
     def location(self, response: httpx.Response) -> str | None:
-        """Return where an upload goes on; it may be relative (spec, "Pushing a blob monolithically")."""
-        location = response.headers.get("Location")
-        return None if location is None else self.safe(urljoin(str(response.request.url), location))
+        """Return where an upload goes on; it may be relative (spec, "Pushing a blob monolithically").
+
+        Raises RegistryError for an address that a registry must not lead to.
+        """
+        named = response.headers.get("Location")
+        return None if named is None else led_to(self.access, str(response.request.url), named)
 
     def safe(self, url: str) -> str:
-        """Return an address that we were sent to; never plain http from https.
-
-        A registry behind a proxy may not know that it is spoken to by https: its own host is reached by https anyway.
-        """
-        own, other = httpx.URL(self.base), httpx.URL(url)
-        if own.scheme == "https" and other.scheme == "http":
-            if other.host != own.host:
-                raise RegistryError(f"{self.host} leads to {other.host} without https", hint="ask the registry's owner")
-            return str(other.copy_with(scheme="https", port=own.port))
-        return url
+        """Return an address that we were sent to; raises RegistryError for one that must not be followed."""
+        return led_to(self.access, self.base, url)
 
     def read(self, response: httpx.Response) -> None:
         """Read the words of an answer that was opened as a stream."""
         try:
             response.read()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
+            self._gate.check()
             raise unreachable(error, self.host) from None
         finally:
             response.close()
 
-    def _following(
+    def _request(
         self,
         method: str,
         url: str,
-        scopes: tuple[str, ...],
         headers: Mapping[str, str],
-        content: bytes | None,
-        *,
-        is_stream: bool,
+        content: bytes | Iterable[bytes] | None,
         read_s: float | None,
-    ) -> httpx.Response:
-        """Follow redirects, such as to where blobs are stored; the login goes to the registry alone."""
+    ) -> httpx.Request:
+        request = self._client.build_request(method, url, headers=headers, content=content)
+        request.extensions.update(self._extensions(read_s))
+        return request
+
+    def _extensions(self, read_s: float | None = None) -> dict[str, Any]:
+        patience, left_s = self.access.patience, self._gate.left_s
+        idle_s = min(patience.idle_s, left_s)
+        timeout = httpx.Timeout(
+            idle_s, connect=min(patience.connect_s, left_s), read=min(read_s or patience.idle_s, left_s)
+        )
+        return {"trace": self._trace, "timeout": timeout.as_dict()}
+
+    def _following(self, request: httpx.Request, *, is_stream: bool = False) -> httpx.Response:
+        """Follow redirects, such as to where blobs are stored, with the same body; a login goes to its origin alone."""
         for _ in range(_MOST_REDIRECTS):
-            request = self._client.build_request(
-                method, url, headers=self._with_login(url, scopes, headers), content=content, **self._extras(read_s)
-            )
             response = self._patiently(request, is_stream=is_stream)
-            if response.status_code not in _REDIRECTS or "Location" not in response.headers:
+            led = self._redirected(response)
+            if led is None:
                 return response
-            response.close()
-            url = self.safe(urljoin(url, response.headers["Location"]))
-        raise RegistryError(f"{self.host} leads from one address to the next, {_MOST_REDIRECTS} times")
+            request = self._led(request, led, turns_to_get=response.status_code == 303)
+        raise self._in_circles()
+
+    def _redirected(self, response: httpx.Response) -> str | None:
+        if response.status_code not in _REDIRECTS or "Location" not in response.headers:
+            return None
+        response.close()
+        return self.location(response)
+
+    def _led(self, request: httpx.Request, url: str, *, turns_to_get: bool) -> httpx.Request:
+        """Return the same request to another address. 301 and 302 keep the method: registries mean 307 by them."""
+        headers = httpx.Headers(request.headers)
+        del headers["Host"]
+        if origin_of(url) != origin_of(request.url):
+            headers.pop("Authorization", None)
+            if request.headers.get("Content-Type") == "application/x-www-form-urlencoded":
+                raise RegistryError(
+                    f"{self.host} leads a login on to {httpx.URL(url).host}", hint="nothing was sent there"
+                )
+        if turns_to_get and request.method != "HEAD":
+            for name in ("Content-Length", "Content-Type"):
+                headers.pop(name, None)
+            return httpx.Request("GET", url, headers=headers, extensions=request.extensions)
+        return httpx.Request(
+            request.method, url, headers=headers, content=request.content, extensions=request.extensions
+        )
+
+    def _granting(self, request: httpx.Request) -> httpx.Response:
+        """Send a request for a token."""
+        request.extensions.update(self._extensions())
+        request.headers["User-Agent"] = self._client.headers["User-Agent"]
+        return self._following(request)
 
     def _patiently(self, request: httpx.Request, *, is_stream: bool = False) -> httpx.Response:
         """Send a request whose body is in memory, again while a failure may be temporary."""
-        for attempt in range(self.access.patience.attempts):
-            self._wait_while_held()
+        attempt = 0
+        while True:
+            self._gate.wait_until_open()
             try:
                 response = self._client.send(request, stream=is_stream, follow_redirects=False)
+            except httpx.DecodingError as error:  # an encoding that nobody asked for, and wrong
+                raise unreachable(error, request.url.netloc.decode()) from None
             except httpx.TransportError as error:
-                self._check()
-                if not self.wait_before(attempt):
+                if not self.wait_before(attempt, error=error):
                     raise unreachable(error, request.url.netloc.decode()) from None
-                continue
-            if not self.wait_before(attempt, response):
-                return response
-            response.close()
-        raise AssertionError("the last attempt returns or raises")
+            else:
+                if not self.wait_before(attempt, response):
+                    return response
+                response.close()
+            attempt += 1
 
-    def _with_login(self, url: str, scopes: tuple[str, ...], headers: Mapping[str, str]) -> dict[str, str]:
-        granted = self._authorizer.header(scopes) if self._is_own(url) else None
-        return {**headers, **({"Authorization": granted} if granted else {})}
+    def _guarded(self, body: Body) -> Iterator[bytes]:
+        """Give the bytes of a body, as long as there is any use in it."""
+        for piece in body():
+            self._gate.check()
+            yield piece
 
-    def _extras(self, read_s: float | None) -> dict[str, Any]:
-        patience = self.access.patience
-        timeout = httpx.Timeout(patience.idle_s, connect=patience.connect_s, read=read_s or patience.idle_s)
-        return {"extensions": {"trace": self._remember, "timeout": timeout.as_dict()}}
+    def _login(self, url: str, scopes: tuple[str, ...], what: str) -> dict[str, str]:
+        granted = self._authorizer.header(scopes, what) if self._is_own(url) else None
+        return {"Authorization": granted} if granted else {}
 
-    def _wait_while_held(self) -> None:
-        while (left_s := self._held_until - self._clock()) > 0:
-            self._pause(left_s)
-        self._check()
+    def _is_own(self, url: str | httpx.URL) -> bool:
+        """Say whether an address is the registry's own: no other gets its login, or is answered with one."""
+        return origin_of(url) == origin_of(self.base)
 
-    def _pause(self, wait_s: float) -> None:
-        if self._clock() + wait_s > self._ends_at:
-            raise self._too_late()
-        self._sleep(wait_s)
-        self._check()
+    def _in_circles(self) -> RegistryError:
+        return RegistryError(f"{self.host} leads from one address to the next, {_MOST_REDIRECTS} times")
 
-    def _check(self) -> None:
-        if self._stop.is_set():
-            raise CutOff
-        if self._clock() > self._ends_at:
-            raise self._too_late()
-
-    def _too_late(self) -> RegistryError:
-        return RegistryError(
-            f"{self.host} was not done after {self.access.patience.deadline_s:,.0f} s",
-            hint="run the same command again: what is there stays there; --deadline gives it more time",
-        )
-
-    def _is_own(self, url: str) -> bool:
-        return _origin(url) == _origin(self.base)
-
-    def _remember(self, event: str, about: dict[str, Any]) -> None:
-        """Keep the network stream of a new connection (httpcore's trace extension)."""
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._streams.append(about["return_value"])
-            if self._stop.is_set():
-                _shut_down(about["return_value"])
-
-
-def _context(access: Access, environ: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl_context(environ)
-    if access.ca_bundle is not None:
-        context.load_verify_locations(cafile=access.ca_bundle)
-    if access.client_certificate is not None:
-        context.load_cert_chain(access.client_certificate, access.client_key)
-    return context
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = httpx.URL(url)
-    return parts.scheme, parts.host, parts.port
-
-
-def _shut_down(stream: Any) -> None:
-    """Wake the thread that reads: closing a socket would not, shutting it down does."""
-    raw = stream.get_extra_info("socket")
-    if isinstance(raw, socket.socket):
-        with suppress(OSError):  # it may be closed already
-            socket.socket.shutdown(raw, socket.SHUT_RDWR)
+    def _trace(self, event: str, about: dict[str, Any]) -> None:
+        self._sockets.remember(event, about)

@@ -387,7 +387,7 @@ def test_a_login_that_cannot_be_given_is_told(
     challenge: str, opened: Callable[..., Registry], fake: FakeRegistry
 ) -> None:
     fake.before += [once(401, "UNAUTHORIZED", **{"WWW-Authenticate": challenge})] * 3
-    with pytest.raises(RegistryError, match=r"r\.example refuses the login for blob") as raised:
+    with pytest.raises(RegistryError, match=r"r\.example (refuses the|wants a) login for blob") as raised:
         opened().has_blob("team/x", DIGEST)
     assert raised.value.hint == "run: docker login r.example"
 
@@ -418,7 +418,7 @@ def test_a_token_service_that_gives_none_is_told(
 
 def test_a_login_goes_to_no_token_service_without_https(opened: Callable[..., Registry], fake: FakeRegistry) -> None:
     fake.before.append(bearer("team/x", "pull", realm="http://auth.example/token"))
-    with pytest.raises(RegistryError, match="not https"):
+    with pytest.raises(RegistryError, match=r"leads to auth\.example without https"):
         opened(LOGIN).has_blob("team/x", DIGEST)
     assert {request.url.host for request in fake.asked} == {HOST}
 
@@ -447,8 +447,8 @@ def failing(cause: Exception, error: type[httpx.TransportError] = httpx.ConnectE
     [
         (failing(socket.gaierror(-2, "Name or service not known")), "cannot be found by name", "VPC"),
         (failing(ConnectionRefusedError(111, "refused")), "refuses the connection", "port"),
-        (failing(ssl.SSLCertVerificationError("self-signed")), "certificate that is not trusted", "SSL_CERT_FILE"),
-        (failing(ssl.SSLError("wrong version number")), "does not speak https", "this machine"),
+        (failing(ssl.SSLCertVerificationError("self-signed")), "certificate that is not trusted", "ca_bundle"),
+        (failing(ssl.SSLError("wrong version number")), "does not speak https", "plain_http: true"),
         (failing(TimeoutError(), httpx.ConnectTimeout), "does not answer from here", "VPC"),
         (failing(OSError("reset"), httpx.ReadError), "was lost: reset", "try again"),
     ],
