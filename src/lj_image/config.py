@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lj_image.errors import Location, ManifestError
 from lj_image.snapshot import Snapshots, decode
@@ -28,16 +28,7 @@ class Source:
 
     def password(self) -> str | None:
         """Return the password; raises ManifestError when the place named for it does not hold one."""
-        if self.password_env is not None:
-            if (value := os.environ.get(self.password_env)) is None:
-                raise ManifestError(
-                    f"the environment variable {self.password_env} is not set",
-                    hint=f"it holds the password for {self.url}",
-                )
-            return value
-        if self.password_file is not None:
-            return _first_line(Path(self.password_file).expanduser())
-        return None
+        return _password(self.password_env, self.password_file, self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +62,38 @@ class EndpointsConfig:
     def rewritten(self, host: str, region: str | None) -> str:
         """Return what stands for `host`: itself, or what a rule gives."""
         for pattern, target in self.rewrite.items():
-            expression = re.escape(pattern).replace(r"\{region\}", "(?P<region>[a-z0-9-]+)")
-            if (found := re.fullmatch(expression, host)) is not None:
+            if (found := _match(pattern, host)) is not None:
                 return target.replace("{region}", found.groupdict().get("region") or region or "")
         return host
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryConfig:
+    """How one registry is reached from this machine, and who we are there."""
+
+    plain_http: bool | None = None
+    """Whether it is spoken to without TLS; None: on this machine's own addresses alone."""
+    ca_bundle: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    username: str | None = None
+    password_env: str | None = None
+    password_file: str | None = None
+    deadline: float | None = None
+    """Seconds for all that is done there in one run."""
+    may_lead_to: tuple[str, ...] = ()
+    """Hosts of a private network, or this machine, to which it may send us on."""
+
+    def password(self, host: str) -> str | None:
+        """Return the password; raises ManifestError when the place named for it does not hold one."""
+        return _password(self.password_env, self.password_file, host)
+
+    def below(self, folder: Path) -> RegistryConfig:
+        """Return the same, its files' paths counted from a folder."""
+        names = ("ca_bundle", "client_certificate", "client_key", "password_file")
+        said = {name: path for name in names if (path := getattr(self, name)) is not None}
+        paths: dict[str, Any] = {name: str(folder / Path(path).expanduser()) for name, path in said.items()}
+        return replace(self, **paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +119,8 @@ class ConfigFile:
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     mirrors: Mapping[str, str] = field(default_factory=dict)
     endpoints: EndpointsConfig = field(default_factory=EndpointsConfig)
+    registries: Mapping[str, RegistryConfig] = field(default_factory=dict)
+    """Host, with its port if it is said, which may hold `{region}` -> how it is reached."""
     build: BuildConfig = field(default_factory=BuildConfig)
 
 
@@ -116,6 +137,13 @@ class Config:
         host, slash, rest = reference.partition("/")
         mirror = self.values.mirrors.get(host)
         return f"{mirror}{slash}{rest}" if mirror else reference
+
+    def registry(self, host: str) -> RegistryConfig:
+        """Return what is said of a registry's host, or of all whose pattern fits; files count from the config's own."""
+        known = self.values.registries
+        fitting = (entry for pattern, entry in known.items() if _match(pattern, host) is not None)
+        found = known.get(host) or next(fitting, RegistryConfig())
+        return found if self.file is None else found.below(self.file.absolute().parent)
 
     def in_force(self) -> tuple[str, ...]:
         """Return one line for each rule that changes an address, to be shown with every command it touches."""
@@ -174,7 +202,27 @@ def _read(file: Path) -> ConfigFile:
                     hint="add `password_env: NAME` or `password_file: PATH`",
                     location=document.place_of((section, name)),
                 )
+    for host, registry in entry.registries.items():
+        for key, fault, hint in registry.faults():
+            raise ManifestError(
+                f"registries.{host}: {fault}", hint=hint, location=document.place_of(("registries", host, key))
+            )
     return decode(ConfigFile, entry.model_dump())
+
+
+def _match(pattern: str, host: str) -> re.Match[str] | None:
+    """Match a host with one in which `{region}` stands for any region."""
+    return re.fullmatch(re.escape(pattern).replace(r"\{region\}", "(?P<region>[a-z0-9-]+)"), host)
+
+
+def _password(variable: str | None, file: str | None, whose: str) -> str | None:
+    if variable is not None:
+        if (value := os.environ.get(variable)) is None:
+            raise ManifestError(
+                f"the environment variable {variable} is not set", hint=f"it holds the password for {whose}"
+            )
+        return value
+    return None if file is None else _first_line(Path(file).expanduser())
 
 
 def _first_line(path: Path) -> str:

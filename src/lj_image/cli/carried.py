@@ -32,9 +32,10 @@ def means(app: App, parallel: int | None = None, deadline_s: float | None = None
     from lj_image.registry.publishing.publish import publish_content
     from lj_image.registry.uploading.journal import state_dir
     from lj_image.release.carrying import Means
+    from lj_image.release.registries import opener
 
     publish = publish_content if parallel is None else partial(publish_content, parallel=parallel)
-    return Means(app.config, publish, transfer_view(sys.stderr), state_dir())
+    return Means(app.config, publish, transfer_view(sys.stderr), state_dir(), opener(app.config, deadline_s=deadline_s))
 
 
 def show(app: App, outcome: Outcome, *, as_json: bool) -> int:
