@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import pytest
 import requests
 
@@ -29,6 +30,7 @@ class Registry:
     """A registry at a loopback address, which engines accept without TLS."""
 
     address: str
+    program: str = "docker-registry"
 
     def get(self, path: str, method: str = "GET", **headers: str) -> requests.Response:
         """Ask the registry itself, past engine and product."""
@@ -49,13 +51,30 @@ class Registry:
         return found
 
 
+PROGRAMS = ("docker-registry", "crane")
+"""Implementations that share no code: distribution 2.8 of Debian, and the registry that comes with crane."""
+
+
 @contextmanager
-def running(folder: Path, *, htpasswd: str = "") -> Iterator[Registry]:
-    """Run a registry whose files lie in a folder; with a line of htpasswd it wants that login."""
+def running(folder: Path, *, htpasswd: str = "", program: str = "docker-registry") -> Iterator[Registry]:
+    """Run a registry whose files lie in a folder; with a line of htpasswd docker-registry wants that login."""
+    address = f"localhost:{free_port()}"
+    command = _crane(address) if program == "crane" else _distribution(folder, address, htpasswd)
+    registry = Registry(address, program)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _await(registry)
+        yield registry
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _distribution(folder: Path, address: str, htpasswd: str) -> list[str]:
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("docker-registry is not installed: scripts/ensure-registry installs it")
-    address = f"localhost:{free_port()}"
     settings = folder / "config.yml"
     settings.write_text(
         "version: 0.1\nlog: {level: warn}\n"
@@ -64,15 +83,15 @@ def running(folder: Path, *, htpasswd: str = "") -> Iterator[Registry]:
         + (f"auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}\n" if htpasswd else "")
     )
     (folder / "htpasswd").write_text(f"{htpasswd}\n")
-    registry = Registry(address)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([program, "serve", str(settings)], stdout=log, stderr=subprocess.STDOUT)
-    try:
-        _await(registry)
-        yield registry
-    finally:
-        process.kill()
-        process.wait()
+    return [program, "serve", str(settings)]
+
+
+def _crane(address: str) -> list[str]:
+    tools = Path(platformdirs.user_cache_dir("lj-image")) / "tools"  # where scripts/ensure-crane puts it
+    program = shutil.which("crane") or shutil.which(str(tools / "crane"))
+    if program is None:
+        pytest.skip("crane is not here: scripts/ensure-crane gets it")
+    return [program, "registry", "serve", "--address", address]
 
 
 def free_port() -> int:

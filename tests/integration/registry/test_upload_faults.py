@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import random
 import secrets
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -363,6 +366,72 @@ def test_an_early_refusal_is_told_as_it_is(misbehaving: Misbehaving, real: Real,
     with pytest.raises(RegistryError) as caught:
         bring(opened(proxy, upload=form), repository)
     assert caught.value.status == 403
+
+
+def test_a_blob_that_is_told_of_late_is_there(misbehaving: Misbehaving, real: Real, repository: str) -> None:
+    proxy = misbehaving("status:404:3:blob-head")  # before the upload, and twice after it
+    bring(opened(proxy), repository)
+    assert is_stored(real, repository)
+    assert proxy.received_bytes == SIZE
+
+
+@pytest.mark.parametrize("form", ["chunks", "stream"])
+def test_a_cut_near_the_end_sends_next_to_nothing_again(
+    misbehaving: Misbehaving, real: Real, repository: str, form: str
+) -> None:
+    proxy = misbehaving(f"drop-after:{SIZE * 99 // 100}:1:keep", resumable=True)
+    arrival = bring(opened(proxy, upload=form, chunk_bytes=SIZE - 1), repository)
+    assert is_stored(real, repository)
+    assert proxy.received_bytes == SIZE
+    assert arrival.sent_bytes <= SIZE * 1.02
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lj_image.oci.capabilities import Capabilities
+from lj_image.oci.descriptor import descriptor_of
+from lj_image.registry.client import Registry
+from lj_image.registry.uploading.journal import Journal
+from lj_image.registry.uploading.upload import bring_blob
+
+address, repository, file, state, chunk = sys.argv[1:]
+content = Path(file).read_bytes()
+
+
+class Body:
+    descriptor = descriptor_of(content, "application/octet-stream")
+
+    def pieces(self, start, end):
+        for at in range(start, end, 8192):
+            if at > 0.99 * len(content):
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield content[at : min(at + 8192, end)]
+
+
+with Journal.open(Path(state)) as journal:
+    registry = Registry(address, intent="push", capabilities=Capabilities(chunk_bytes=int(chunk)))
+    bring_blob(registry, repository, Body(), journal=journal)
+"""
+
+
+@pytest.mark.parametrize("chunk_bytes", [MIB, SIZE // 64])
+def test_a_process_that_is_killed_near_the_end_sends_next_to_nothing_again(
+    misbehaving: Misbehaving, real: Real, repository: str, tmp_path: Path, chunk_bytes: int
+) -> None:
+    proxy = misbehaving(resumable=True)
+    (tmp_path / "blob").write_bytes(CONTENT)
+    state = tmp_path / "state"
+    arguments = [proxy.address, repository, str(tmp_path / "blob"), str(state), str(chunk_bytes)]
+    ended = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert not is_stored(real, repository)
+    with Journal.open(state) as journal:  # type: ignore[union-attr]
+        arrival = bring(opened(proxy, chunk_bytes=chunk_bytes), repository, journal=journal)
+    assert is_stored(real, repository)
+    assert arrival.resumed_at > 0.96 * SIZE - (chunk_bytes == MIB) * MIB
+    assert arrival.sent_bytes <= 0.02 * SIZE
+    assert proxy.received_bytes <= 1.02 * SIZE
 
 
 def test_a_killed_upload_goes_on_from_the_journal(

@@ -33,6 +33,8 @@ _TAKEN: Final = (200, 201, 202, 204)
 _STORED: Final = (200, 201, 204)
 _REFUSES_FORM: Final = (400, 405, 411, 413, 416)
 """Answers to a first chunk by which registries refuse chunks, or such large ones."""
+_LATE_ANSWERS: Final = 4
+"""How often a registry is asked for what it has just stored."""
 _OTHER_FORM: Final[dict[UploadForm, UploadForm]] = {"chunks": "put", "put": "stream", "stream": "put"}
 
 
@@ -110,7 +112,7 @@ class _Upload:
                 if self._step():
                     return Arrival("sent", self._uploads.sent_bytes, self._resumed_at)
             except httpx.TransportError as error:
-                if self._is_there_after(unreachable(error, self._connection.host)):
+                if self._is_there_after(error):
                     return Arrival("sent", self._uploads.sent_bytes, self._resumed_at)
             except _Lost:
                 self._restart()
@@ -180,10 +182,10 @@ class _Upload:
             raise _Lost
         self._ask_where_it_stands()
 
-    def _is_there_after(self, failure: RegistryError) -> bool:
+    def _is_there_after(self, error: httpx.TransportError) -> bool:
         """Say, after a lost connection, whether all arrived; else make ready for another attempt."""
-        if not self._connection.wait_before(self._attempt):
-            raise failure
+        if not self._connection.wait_before(self._attempt, error=error):
+            raise unreachable(error, self._connection.host) from None
         self._attempt += 1
         if self._session is None:
             return False
@@ -232,7 +234,7 @@ class _Upload:
         """Hold what the registry says of the blob against what it is; raises RegistryError."""
         wanted = self._body.descriptor.digest
         said = response.headers.get("Docker-Content-Digest")
-        kept = ask_for(self._registry, self._repository, wanted)
+        kept = self._kept()
         length = "" if kept is None else kept.headers.get("Content-Length", "")
         if kept is not None and (kept.status_code == 404 or (length.isdigit() and int(length) != self._size)):
             raise RegistryError(
@@ -241,6 +243,14 @@ class _Upload:
             )
         if said is not None and said != str(wanted) and self._read_back() != wanted:
             raise RegistryError(f"{self._connection.host} stored {self._uploads.what} as {said}", hint="push again")
+
+    def _kept(self) -> httpx.Response | None:
+        """Ask for the blob that was stored just now; a registry whose parts tell each other late is asked again."""
+        for attempt in range(_LATE_ANSWERS):
+            found = ask_for(self._registry, self._repository, self._body.descriptor.digest)
+            if found is None or found.status_code != 404 or not self._connection.wait_before(attempt):
+                break
+        return found
 
     def _read_back(self) -> Digest | None:
         try:
