@@ -1,4 +1,4 @@
-"""Publishing through a real engine to real registries, which each test starts for itself on loopback ports."""
+"""Publishing through a real engine (`push --via-engine`) to real registries, which each test starts on loopback."""
 
 from __future__ import annotations
 
@@ -434,7 +434,7 @@ def test_a_released_tag_is_not_moved_and_is_with_force(publication: Publication,
     assert all(str(old) in result.message and rebuilt in result.message for result in refused.results)
     assert type(refused.error()) is PublishError
     assert publication.at_registries() == [old, old]
-    forced = publication.run(force_tag=True)
+    forced = publication.run(wishes=Wishes(force_tag=True))
     assert [result.state for result in forced.results] == ["published", "published"]
     assert publication.at_registries() == [forced.results[0].digest] * 2
     assert forced.results[0].digest != old
@@ -480,7 +480,7 @@ def test_a_region_that_fails_during_the_push_is_the_only_one_that_fails(publicat
 
 
 def test_dry_run_sends_nothing(publication: Publication) -> None:
-    assert publication.states(dry_run=True) == ["planned", "planned"]
+    assert publication.states(wishes=Wishes(dry_run=True)) == ["planned", "planned"]
     assert publication.at_registries() == [None, None]
     assert publication.pushed() == ()
 
@@ -568,6 +568,9 @@ class Hooked:
         self.pushed.append(sent_to)
         self._after.get(sent_to, lambda: None)()
         return digest
+
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+        return None
 
 
 class NeverPushes(Hooked):
