@@ -56,10 +56,11 @@ def test_one_that_has_taken_next_to_nothing_leaves_at_once() -> None:
 def test_one_that_is_like_the_others_has_a_grace() -> None:
     race = Race()
     race.take(16, 16, 16, 16, 16, 15)
-    for _ in range(9):
+    for _ in range(12):
         race.wait([5], [0, 1, 2, 3, 4], 0.05)
     assert race.left == []
-    race.wait([5], [0, 1, 2, 3, 4], 0.1)
+    for _ in range(4):
+        race.wait([5], [0, 1, 2, 3, 4], 0.05)
     assert race.left == ["5"]
 
 
@@ -74,8 +75,22 @@ def test_after_a_long_time_a_twentieth_of_it_is_borne() -> None:
     race = Race()
     race.take(99, 99, 99, 99, 99, 99)
     race.clock.now += 1000
-    race.wait([5], [0, 1, 2, 3, 4], 45.0)
+    for _ in range(900):
+        race.take(1, 1, 1, 1, 1, 1)
+        race.wait([5], [0, 1, 2, 3, 4], 0.05)
     assert race.left == []
+
+
+def test_one_that_stands_still_while_all_wait_leaves_soon_also_after_a_long_time() -> None:
+    race = Race()
+    race.clock.now += 100
+    race.take(99, 99, 99, 99, 99, 99)
+    for _ in range(60):
+        race.wait([5], [0, 1, 2, 3, 4], 0.05)
+    assert race.left == []
+    for _ in range(20):
+        race.wait([5], [0, 1, 2, 3, 4], 0.05)
+    assert race.left == ["5"]
 
 
 def test_those_that_hold_each_other_up_in_turn_stay_together() -> None:

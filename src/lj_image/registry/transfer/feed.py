@@ -38,7 +38,7 @@ class Feed:
         self._waiting: set[Member] = set()
         self._kept: deque[bytes] = deque()
         self._first = 0
-        """The number of the first block that is kept."""
+        """The number of the first block that is kept; with none kept, of the next."""
         self._digest = None if source.is_verified else hashlib.sha256()
         self._stream: Stream | None = None
         self._is_reading = False
@@ -81,6 +81,13 @@ class Feed:
         with self._changed:
             self._failure = self._failure or error
             self._changed.notify_all()
+
+    def forget(self) -> None:
+        """Keep no blocks, once all that go along have taken the last; who takes some back reads by itself."""
+        with self._changed:
+            if not self._followed():
+                self._first = self._next
+                self._kept.clear()
 
     def close(self) -> None:
         """Let the file go, or the connection, when nobody takes any more."""

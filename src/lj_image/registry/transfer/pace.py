@@ -2,11 +2,13 @@
 
 Members that are alike keep each other waiting now and then, each as much as another; that is no reason to part. So
 what counts is by how much one is waited for more than the others are, and that may become no more than a small part of
-the time that has passed. One that has taken far less than the others is given little of it: it would only go on so.
+the time that has passed, and what chance makes of it. One that has taken far less than the others is given little of
+it: it would only go on so. One that stands still while all others wait is given a moment.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -17,6 +19,9 @@ _AT_ONCE_S: Final = 0.2
 _GRACE_S: Final = 0.3
 _SHARE: Final = 0.05
 """Of the time that passed: more delay than that is not what the others are to bear."""
+_CHANCE: Final = 0.3
+"""Of the time's square root, as chance grows: six registries on two busy processors stayed together with it."""
+_STANDSTILL_S: Final = 1.0
 _AHEAD: Final = 3
 """So many times longer may one wait before it goes ahead: most often it is better that the slower one leaves."""
 
@@ -42,6 +47,8 @@ class Member:
         self.is_in_step = True
         """Never true again once it is false: it delays the others once, and not with each blob."""
         self.taken_bytes = 0
+        self.taken_at = 0.0
+        """When it last took something."""
         self.waited_for = Waiting()
         self.waits = Waiting()
 
@@ -68,6 +75,7 @@ class Pace:
         """Count what a member has taken."""
         with self._lock:
             member.taken_bytes += size_bytes
+            member.taken_at = self._clock()
 
     def waited(self, holders: Collection[Member], waiting: Collection[Member], of: int, since: float) -> None:
         """Count that some members waited for others from `since` to now; whoever makes that too long leaves.
@@ -80,7 +88,12 @@ class Pace:
                 holder.waited_for.add(since, now, min(1.0, len(waiting) / max(1, of)))
             for member in waiting:
                 member.waits.add(since, now)
-            leaving = [member for member in holders if self._is_too_slow(member, waiting, now)]
+            is_all_waiting = len(waiting) >= of
+            leaving = [
+                member
+                for member in holders
+                if self._is_too_slow(member, waiting, now) or (is_all_waiting and self._stands_still(member, now))
+            ]
             leaving = leaving or [member for member in waiting if self._is_too_fast(member, now)]
             for member in leaving:
                 member.is_in_step = False
@@ -91,13 +104,21 @@ class Pace:
         most = max((other.taken_bytes for other in waiting), default=0)
         likeness = min(1.0, member.taken_bytes / most) if most else 1.0
         others = [other.waited_for.seconds for other in self._others(member)]
-        bearable_s = _AT_ONCE_S + likeness * (_GRACE_S + _SHARE * (now - self._began))
+        bearable_s = _AT_ONCE_S + likeness**2 * self._grace_s(now)
         return member.is_in_step and bool(others) and _stands_out(member.waited_for, others, bearable_s)
 
     def _is_too_fast(self, member: Member, now: float) -> bool:
         others = [other.waits.seconds for other in self._others(member)]
-        bearable_s = _AHEAD * (_AT_ONCE_S + _GRACE_S + _SHARE * (now - self._began))
+        bearable_s = _AHEAD * (_AT_ONCE_S + self._grace_s(now))
         return member.is_in_step and bool(others) and _stands_out(member.waits, others, bearable_s)
+
+    def _stands_still(self, member: Member, now: float) -> bool:
+        passed_s = now - self._began
+        return member.is_in_step and now - max(member.taken_at, self._began) > _STANDSTILL_S + passed_s * _SHARE / 2
+
+    def _grace_s(self, now: float) -> float:
+        passed_s = now - self._began
+        return _GRACE_S + _SHARE * passed_s + _CHANCE * math.sqrt(passed_s)
 
     def _others(self, member: Member) -> list[Member]:
         return [other for other in self._members if other.is_in_step and other is not member]

@@ -150,7 +150,7 @@ class Run:
             task.feed,
             member,
             advances=partial(self._watcher.advances, destination),
-            passes=lambda: self._events.put(partial(task.takes.discard, lane)),
+            passes=lambda: self._events.put(partial(self._passed, task, lane)),
             is_given_up=partial(self._is_given_up, lane),
         )
 
@@ -202,6 +202,10 @@ class Run:
             self._begins_at = now + max(more_s, now - self._began)
         elif self._begins_at is not None and now > self._begins_at:
             lane.member.is_in_step = False
+
+    def _passed(self, task: _Task, lane: Lane) -> None:
+        task.takes.discard(lane)
+        task.feed.forget()
 
     def _ended(self, task: _Task, lane: Lane, outcome: Arrival | LjImageError | None) -> None:
         blob = task.source.blob
