@@ -21,6 +21,7 @@ from lj_image.registry.credentials import Credentials, credentials_for
 from lj_image.registry.faults import RegistryError, refused, unreachable
 from lj_image.registry.leading import led_to, origin_of
 from lj_image.registry.patience import CutOff, Gate
+from lj_image.registry.reaching import Reaching
 from lj_image.registry.sockets import Sockets, silence, tls_context
 
 __all__ = ["Body", "Connection", "CutOff"]
@@ -49,6 +50,7 @@ class Connection:
         self.access, self.host, self.base = access, access.host, access.base
         self._gate = Gate(access.host, access.patience, clock, sleep)
         self._sockets = Sockets()
+        self._reaching = Reaching(access, self._gate.check) if transport is None else None
         self._client = httpx.Client(
             verify=tls_context(access, environ),
             timeout=httpx.Timeout(access.patience.idle_s, connect=access.patience.connect_s),
@@ -142,7 +144,7 @@ class Connection:
             login = self._login(url, scopes, what)
             request = self._request(method, url, {**headers, **login}, self._guarded(body), read_s)
             try:
-                response = self._client.send(request, follow_redirects=False)
+                response = self._exchanged(request)
             except httpx.RequestError as error:
                 self._gate.check()
                 if isinstance(error, httpx.TransportError):
@@ -253,7 +255,7 @@ class Connection:
         while True:
             self._gate.wait_until_open()
             try:
-                response = self._client.send(request, stream=is_stream, follow_redirects=False)
+                response = self._exchanged(request, is_stream=is_stream)
             except httpx.DecodingError as error:  # an encoding that nobody asked for, and wrong
                 raise unreachable(error, request.url.netloc.decode()) from None
             except httpx.TransportError as error:
@@ -264,6 +266,11 @@ class Connection:
                     return response
                 response.close()
             attempt += 1
+
+    def _exchanged(self, request: httpx.Request, *, is_stream: bool = False) -> httpx.Response:
+        if self._reaching is not None and self._is_own(request.url):
+            self._reaching.reach()
+        return self._client.send(request, stream=is_stream, follow_redirects=False)
 
     def _guarded(self, body: Body) -> Iterator[bytes]:
         """Give the bytes of a body, as long as there is any use in it."""
