@@ -9,6 +9,8 @@ import click
 from lj_image.cli.app import App, is_terminal
 
 if TYPE_CHECKING:
+    import docker
+
     from lj_image.builders.docker.push_progress import PushProgress
 
 
@@ -56,7 +58,6 @@ def command(
     lj-image push 25.02 --public --region all --all-or-nothing
     lj-image push 25.02 --region cn-shanghai --from cn-beijing
     """
-    from lj_image.builders.docker import engine
     from lj_image.cli.carried import means, show
     from lj_image.cli.last import last_built
     from lj_image.plan import plan_digest
@@ -92,7 +93,7 @@ def command(
         records=records,
         key=resolved.key,
         sender=sender_for(
-            built, resolved, means(app, parallel, deadline), app.say, connect=engine.connect, via_engine=via_engine
+            built, resolved, means(app, parallel, deadline), app.say, connect=_connect, via_engine=via_engine
         ),
         targets=places,
         planned=plan_digest(app.plan(resolved)),
@@ -101,6 +102,13 @@ def command(
         progress=push_progress() if via_engine else None,
     )
     return show(app, outcome, as_json=as_json)
+
+
+def _connect() -> docker.APIClient:
+    """Connect to the engine; late, as docker-py takes long to load, and a push mostly needs no engine."""
+    from lj_image.builders.docker import engine
+
+    return engine.connect()
 
 
 def push_progress() -> PushProgress:

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lj_image.builders.docker.engine import find_image
-from lj_image.builders.docker.loading import find_loaded, load_image
 from lj_image.builders.oci.layer_cache import LayerCache
 from lj_image.catalog.release import Release
 from lj_image.config import Config
@@ -40,6 +38,9 @@ def assembled_image(built: Built, config: Config) -> SourceImage:
 
 def loaded_id(built: Built, api: docker.APIClient, config: Config) -> str | None:
     """Return the id of a record's image in an engine, None where the engine lacks it."""
+    from lj_image.builders.docker.engine import find_image  # late: who has no engine needs no docker-py
+    from lj_image.builders.docker.loading import find_loaded
+
     try:
         image = assembled_image(built, config)
     except ArtifactError:  # an engine may have it longer than the cache
@@ -53,6 +54,8 @@ def engine_id(built: Built, release: Release, api: docker.APIClient, config: Con
 
     Raises EngineError, and ArtifactError when neither the engine nor the cache has it.
     """
+    from lj_image.builders.docker.loading import load_image
+
     if not built.is_assembled:
         return built.image_id
     if (there := loaded_id(built, api, config)) is not None:
@@ -78,6 +81,8 @@ def identity(
 
     The two differ for an assembled image where the engine keeps images by their manifests.
     """
+    from lj_image.builders.docker.loading import find_loaded
+
     if built is None or not built.is_assembled:
         return image_id, image_id
     if image_id == built.image_id:
@@ -91,6 +96,8 @@ def identity(
 
 def load_named(reference: str, api: docker.APIClient, config: Config, say: Say) -> str | None:
     """Load the image that a reference names in the cache, and return the engine's id; None where there is none."""
+    from lj_image.builders.docker.loading import load_image
+
     image = cached_image(reference, config)
     return load_image(api, image, reference, say=say) if image else None
 

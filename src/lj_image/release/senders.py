@@ -15,7 +15,6 @@ from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
 from lj_image.release.assembled import Say, assembled_image, bring_base, engine_id, loaded_id
 from lj_image.release.carrying import Means, carry
-from lj_image.release.engine_source import layer_opener
 from lj_image.release.outcome import Result, Wishes
 from lj_image.release.record import Built
 from lj_image.release.references import Target
@@ -103,6 +102,8 @@ class AssembledSource:
         if base is None:
             bring_base(self.release, self.config, self.say)
             return image
+        from lj_image.release.engine_source import layer_opener
+
         open_there = layer_opener(base)
         return replace(
             image, layers=tuple(open_there(layer) if layer.diff_id in absent else layer for layer in image.layers)
