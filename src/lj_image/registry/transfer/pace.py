@@ -20,7 +20,7 @@ _GRACE_S: Final = 0.3
 _SHARE: Final = 0.05
 """Of the time that passed: more delay than that is not what the others are to bear."""
 _CHANCE: Final = 0.3
-"""Of the time's square root, as chance grows: six registries on two busy processors stayed together with it."""
+"""Of the square root of the time, as chance grows: six registries on two busy processors mostly stay together by it."""
 _STANDSTILL_S: Final = 1.0
 _AHEAD: Final = 3
 """So many times longer may one wait before it goes ahead: most often it is better that the slower one leaves."""
