@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from lj_image.lock.http import ssl_context
 from lj_image.registry.access import Access
 
 _MADE: Final = ("connection.connect_tcp.complete", "connection.start_tls.complete")
+_TRUSTED_BY: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _LOGGERS: Final = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
 
 
@@ -48,6 +50,8 @@ class Sockets:
 
 def tls_context(access: Access, environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return what a registry's certificate is judged by, and our own; raises PublishError for files that are none."""
+    if access.ca_bundle is None and access.client_certificate is None:
+        return _shared_context(tuple((name, value) for name in _TRUSTED_BY if (value := environ.get(name))))
     context = ssl_context(environ)
     if access.ca_bundle is not None:
         try:
@@ -61,6 +65,12 @@ def tls_context(access: Access, environ: Mapping[str, str]) -> ssl.SSLContext:
         except OSError as error:
             raise _unreadable("client certificate and key", access.client_certificate, access, error) from None
     return context
+
+
+@lru_cache(maxsize=4)
+def _shared_context(environ: tuple[tuple[str, str], ...]) -> ssl.SSLContext:
+    """Return one context for all registries that need no other: reading what a machine trusts takes some 25 ms."""
+    return ssl_context(dict(environ))
 
 
 def silence() -> None:
