@@ -61,7 +61,9 @@ def variants(ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 def regions(ctx: click.Context, incomplete: str) -> Iterable[str]:
     """Offer the regions that a release is published to, and all of them."""
-    return dict.fromkeys(("all", *(name for family in _families(ctx) for name in family.file.endpoints.vpc.region_names)))
+    return dict.fromkeys(
+        ("all", *(name for family in _families(ctx) for name in family.file.endpoints.vpc.region_names))
+    )
 
 
 def components(ctx: click.Context, incomplete: str) -> Iterable[str]:

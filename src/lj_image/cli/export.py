@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lj_image.cli.app import App
+from lj_image.errors import Interrupted
 
 if TYPE_CHECKING:
     from lj_image.oci.content import Content
@@ -87,6 +88,9 @@ def _written(app: App, content: Content, passport: Passport, name: str, path: Pa
     progress.start(content.size_bytes, f"{passport.tag} to {path}")
     try:
         return export(content, passport, name, path, progress.advance)
+    except KeyboardInterrupt:
+        hint = "run the same command again: what was written is taken over"
+        raise Interrupted(f"interrupted: {path} is not whole yet", hint=hint) from None
     finally:
         progress.done()
 

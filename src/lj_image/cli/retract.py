@@ -47,6 +47,7 @@ def command(
     from lj_image.oci.reference import Reference
     from lj_image.release.record import Records
     from lj_image.release.references import targets
+    from lj_image.release.registries import brief_opener
     from lj_image.release.retract import error_of, look, retract
     from lj_image.release.status import known_of
 
@@ -56,13 +57,14 @@ def command(
     if any(Reference.parse(place.sent_to).tag != wanted or "@" in wanted for place in places):
         raise UsageError(f"no tag: {wanted!r}", hint="write a tag alone, such as latest")
     records = Records(app.config.cache_dir, resolved.image)
-    found = look(places, known_of(records, resolved.key), resolved.tag, force=force)
+    opened = brief_opener(app.config)
+    found = look(places, known_of(records, resolved.key), resolved.tag, force=force, open_registry=opened)
     going = [item for item in found if item.state == "found"]
     if going:
         if not as_json:
             _show(app, found)
         _require_yes(len(going), wanted, yes=yes)
-        found = retract(found, records, resolved.key, force=force)
+        found = retract(found, records, resolved.key, force=force, open_registry=opened)
     if as_json:
         app.print_json({"release": resolved.key, "tag": wanted, "places": [item.to_json() for item in found]})
     else:

@@ -47,11 +47,12 @@ def command(
     lj-image status 25.02 --public --region cn-beijing
     lj-image status 25.02 --public --deep --exit-code
     """
+    from lj_image.release.registries import brief_opener
     from lj_image.release.status import exit_code as code_of
     from lj_image.release.status import status
 
     asked = [_asked(app, item, regions, public) for item in _releases(app, release, variant)]
-    found = status(asked, deep=deep)
+    found = status(asked, deep=deep, open_registry=brief_opener(app.config))
     if as_json:
         app.print_json({"releases": [item.to_json() for item in found]})
     elif release is not None:

@@ -34,7 +34,14 @@ def open_image(path: Path, platform: Platform | None = None, reference: str | No
     Only documents are read, and the first bytes of each layer. Raises UsageError for what holds no such image or
     several, ArtifactError for what is damaged.
     """
-    archive = _Archive(path, entries_of(path))
+    return image_among(entries_of(path), path, platform, reference)
+
+
+def image_among(
+    entries: Entries, path: Path, platform: Platform | None = None, reference: str | None = None
+) -> SourceImage:
+    """Open an image among entries, wherever they lie; `path` is what messages name. Raises as `open_image`."""
+    archive = _Archive(path, entries)
     found = _oci_image(archive, platform, reference) or _docker_image(archive, reference)
     if found is None:
         raise UsageError(

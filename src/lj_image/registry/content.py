@@ -36,10 +36,12 @@ def content_at(registry: Registry, reference: Reference) -> Content:
             return known
         return _manifest(registry, repository, str(item.digest)).content
 
-    def blob(item: Descriptor) -> Blob:
-        return Blob(item, partial(_open_at, registry, repository, item), f"{registry.host}/{repository}")
+    return content_below(str(reference), root.descriptor, document, partial(blob_at, registry, repository))
 
-    return content_below(str(reference), root.descriptor, document, blob)
+
+def blob_at(registry: Registry, repository: str, item: Descriptor) -> Blob:
+    """Return a blob of a repository, which is asked for no sooner than it is opened; that raises ArtifactError."""
+    return Blob(item, partial(_open_at, registry, repository, item), f"{registry.host}/{repository}")
 
 
 def _manifest(registry: Registry, repository: str, wanted: str) -> FetchedManifest:

@@ -1,39 +1,18 @@
-"""Registries as this machine reaches them: what the config says of certificates, plain http, logins and deadlines."""
+"""What opens registries for those who know nothing of a config: each as this machine reaches it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
-from lj_image.config import Config, RegistryConfig
+from lj_image.config import Config
 from lj_image.oci.capabilities import Capabilities
-from lj_image.registry.access import Access, Patience
+from lj_image.registry.access import Patience
 from lj_image.registry.client import Intent, Registry
-from lj_image.registry.credentials import Credentials, credentials_for
+from lj_image.registry.configured import registry_at
+from lj_image.release import asking
 from lj_image.release.source import OpenRegistry
 
 _PATIENT: Final = Patience()
-
-
-def registry_at(
-    host: str,
-    config: Config,
-    *,
-    intent: Intent,
-    capabilities: Capabilities | None = None,
-    patience: Patience = _PATIENT,
-    deadline_s: float | None = None,
-) -> Registry:
-    """Open a registry; nothing is asked of it yet. Raises PublishError for certificates that cannot be read.
-
-    The earlier of `deadline_s`, the patience's and the config's deadline counts.
-    """
-    said = config.registry(host)
-    deadlines = [end for end in (deadline_s, said.deadline, patience.deadline_s) if end is not None]
-    access = access_of(host, said, replace(patience, deadline_s=min(deadlines, default=None)))
-    return Registry(access, intent=intent, capabilities=capabilities, credentials=_login(host, said))
 
 
 def opener(config: Config, *, patience: Patience = _PATIENT, deadline_s: float | None = None) -> OpenRegistry:
@@ -47,26 +26,8 @@ def opener(config: Config, *, patience: Patience = _PATIENT, deadline_s: float |
     return open_registry
 
 
-def access_of(host: str, said: RegistryConfig, patience: Patience) -> Access:
-    """Return the way to a host."""
-
-    def path(name: str | None) -> Path | None:
-        return None if name is None else Path(name)
-
-    return Access(
-        host,
-        plain_http=said.plain_http,
-        ca_bundle=path(said.ca_bundle),
-        client_certificate=path(said.client_certificate),
-        client_key=path(said.client_key),
-        may_lead_to=said.may_lead_to,
-        patience=patience,
+def brief_opener(config: Config) -> asking.OpenRegistry:
+    """Return what opens registries that are given up soon, to ask about a tag."""
+    return lambda host, capabilities: registry_at(
+        host, config, intent="pull", capabilities=capabilities, patience=asking.BRIEF
     )
-
-
-def _login(host: str, said: RegistryConfig) -> Callable[[str], Credentials | None]:
-    """Return where the login is asked for, no sooner than the registry wants one: the config's, else docker's."""
-    username = said.username
-    if username is None:
-        return credentials_for
-    return lambda place: Credentials(username, said.password(host) or "")

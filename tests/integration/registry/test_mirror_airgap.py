@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -154,6 +155,24 @@ def test_a_killed_export_goes_on_in_the_midst_of_a_blob(outside: Registry, sende
     assert not partial.exists()
     sender.run("export", *RELEASE, tmp_path / "whole.tar", "--from", "staging")
     assert (tmp_path / "whole.tar").read_bytes() == (tmp_path / "25.02.tar").read_bytes()
+
+
+def test_ctrl_c_ends_an_export_at_once_and_says_how_to_go_on(
+    outside: Registry, sender: Machine, tmp_path: Path
+) -> None:
+    put(outside, large_image(tmp_path / "blobs", 2 * MIB))
+    with faulty(outside, "delay:600:0:blob-get") as silent:
+        process = sender.start("export", *RELEASE, tmp_path / "25.02.tar", "--from", silent.address)
+        deadline = time.monotonic() + 30
+        while not any(request["kind"] == "blob-get" for request in report(silent)["requests"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert time.monotonic() - started < 5
+    assert process.returncode == 130
+    assert "run the same command again" in errors
 
 
 def test_a_damaged_file_reaches_no_registry_whole_and_moves_no_tag(

@@ -165,6 +165,18 @@ def test_a_folder_keeps_what_it_has_and_mends_what_is_damaged(content: Content, 
     assert sha256(blob.read_bytes()) == blob.name
 
 
+def test_a_second_image_in_a_folder_adds_only_the_blobs_that_are_new(content: Content, tmp_path: Path) -> None:
+    folder = by_folder(content, tmp_path).path
+    following = content_of(image(tmp_path / "source", cmd=("another",)))
+    done = export_folder(following, folder, ({"org.opencontainers.image.ref.name": "25.03"},), unwatched)
+    assert done.kept_bytes > 10 * done.written_bytes
+    Layout.open(folder).validate()
+    assert [content_in(folder, name).root.content for name in ("25.02", "25.03")] == [
+        content.root.content,
+        following.root.content,
+    ]
+
+
 def test_the_watch_has_seen_each_byte_once_in_the_end(content: Content, tmp_path: Path) -> None:
     seen: list[int] = []
     export_tar(content, tmp_path / "a.tar", NAMES, seen.append)

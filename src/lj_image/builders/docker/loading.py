@@ -42,7 +42,7 @@ def load_image(
     if (known := find_loaded(api, image, (reference,))) is not None:
         return known
     _require_readable(api, image)
-    has = frozenset[int]() if _keeps_blobs(api) else _known_layers(api, image)
+    has = frozenset[int]() if keeps_blobs(api) else _known_layers(api, image)
     try:
         _send(api, image, reference, has, say, complete)
     except EngineError:
@@ -88,7 +88,7 @@ def _require_readable(api: docker.APIClient, image: SourceImage) -> None:
         )
 
 
-def _keeps_blobs(api: docker.APIClient) -> bool:
+def keeps_blobs(api: docker.APIClient) -> bool:
     """Say whether the engine's image store is containerd's."""
     with translated():
         status = dict(api.info().get("DriverStatus") or ())

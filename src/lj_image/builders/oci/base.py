@@ -6,6 +6,7 @@ import hashlib
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -63,7 +64,7 @@ def base_of(
         found = _rootfs(base.recipe.reference(), rootfs, diff_id(rootfs), base.recipe, platform, place)
     else:
         reference = config.mirrored(override or base.name)
-        image = (pull or _pulled)(reference, oci.Platform(platform.os, platform.architecture))
+        image = (pull or partial(_pulled, config))(reference, oci.Platform(platform.os, platform.architecture))
         found = image_base(image, blobs=blobs, cache_dir=config.cache_dir, say=say)
     _check_platform(found, platform)
     return found
@@ -118,15 +119,15 @@ def _plain_config(platform: Platform, layer: str) -> dict[str, Any]:
     }
 
 
-def _pulled(reference: str, platform: oci.Platform) -> SourceImage:
+def _pulled(config: Config, reference: str, platform: oci.Platform) -> SourceImage:
     """Read manifest and configuration; the layers stay where they are until somebody wants them."""
     from lj_image.oci.reference import Reference
-    from lj_image.registry.client import Registry  # late: a base that is here needs no HTTP client
+    from lj_image.registry.configured import registry_at  # late: a base that is here needs no HTTP client
     from lj_image.registry.image import read_image
 
     wanted = Reference.parse(reference)
     try:
-        return read_image(Registry(wanted.host), wanted, platform)  # kept open for the layers
+        return read_image(registry_at(wanted.host, config, intent="pull"), wanted, platform)  # kept open for the layers
     except ArtifactError as error:
         raise ArtifactError(
             error.message,

@@ -34,7 +34,7 @@ def compressed_layer(
     Compressing takes seconds, so it is done once for a diff id, by whoever comes first. Raises BuildError where the
     tar cannot be read, or is another one than its diff id says.
     """
-    note = cache_dir / "bases" / f"{diff_id.hex}-{MAKER}.json"
+    note = _note(diff_id, cache_dir)
     descriptor = _remembered(note, blobs)
     if descriptor is None:
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -43,6 +43,15 @@ def compressed_layer(
         with suppress(OSError):
             write_whole(note, json.dumps({"digest": descriptor.digest.hex}))
     return BaseLayer(diff_id, descriptor, partial(_copy, blobs, descriptor.digest))
+
+
+def remembered_layer(diff_id: Digest, *, blobs: BlobStore, cache_dir: Path) -> Descriptor | None:
+    """Return the blob that the tar of a diff id became, None where it was never compressed or is gone."""
+    return _remembered(_note(diff_id, cache_dir), blobs)
+
+
+def _note(diff_id: Digest, cache_dir: Path) -> Path:
+    return cache_dir / "bases" / f"{diff_id.hex}-{MAKER}.json"
 
 
 def _remembered(note: Path, blobs: BlobStore) -> Descriptor | None:

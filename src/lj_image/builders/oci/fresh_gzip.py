@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
@@ -23,7 +23,7 @@ MAKER: Final = f"libdeflate-{deflate.__version__}-{LEVEL}"
 GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
-def gzip_members(source: Readable, *, workers: int | None = None) -> Iterator[bytes]:
+def gzip_members(source: Readable, *, workers: int | None = None) -> Generator[bytes, None, None]:
     """Yield the members of a gzip file with the source's bytes (RFC 1952 §2.2: one after the other is one file).
 
     libdeflate lets other threads run meanwhile, so each worker is a thread: by default as many as there are processors.
