@@ -24,11 +24,11 @@ from lj_image.oci.digest import Digest
 from lj_image.oci.media_types import MediaType
 from lj_image.registry.access import Access, Patience
 from lj_image.registry.client import Registry
+from lj_image.registry.configured import registry_at
 from lj_image.registry.connection import CutOff
 from lj_image.registry.credentials import Credentials
 from lj_image.registry.faults import RegistryError
 from lj_image.registry.uploading.upload import bring_blob
-from lj_image.registry.configured import registry_at
 from standins.faults import Faulty, faulty
 from standins.registries import free_port, running
 from standins.tls_registry import Certificates, certificates, running_with_tls
