@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lj_image.config import Config, ConfigFile, EndpointsConfig, Secret, Source, load_config
+from lj_image.config import Config, ConfigFile, EndpointsConfig, RegistryConfig, Secret, Source, load_config
 from lj_image.errors import ManifestError
+from lj_image.snapshot import Snapshots
 
 HOST = "acs-registry-vpc.cn-beijing.cr.aliyuncs.com"
 
@@ -103,3 +104,62 @@ def test_the_config_is_a_value() -> None:
     config = Config(file=None, values=ConfigFile(), cache_dir=Path("/c"))
     with pytest.raises(AttributeError, match="cannot assign"):
         config.cache_dir = Path("/d")  # type: ignore[misc]
+
+
+# --- registries ---
+
+
+def read(folder: Path, text: str) -> Config:
+    path = folder / "config.yaml"
+    path.write_text(text)
+    return load_config({"LJ_IMAGE_CONFIG": str(path)}, Snapshots(folder / "snapshots"))
+
+
+def test_a_registry_is_found_by_its_host_or_by_a_pattern(tmp_path: Path) -> None:
+    text = (
+        "registries:\n"
+        '  "registry-vpc.{region}.example": {deadline: 60}\n'
+        "  registry-vpc.cn-x.example: {deadline: 90, may_lead_to: [10.1.2.3]}\n"
+        '  "[::1]:5000": {plain_http: true}\n'
+    )
+    for _ in range(2):  # read, then taken from the snapshot
+        config = read(tmp_path, text)
+        assert config.registry("registry-vpc.cn-beijing.example") == RegistryConfig(deadline=60)
+        assert config.registry("registry-vpc.cn-x.example") == RegistryConfig(deadline=90, may_lead_to=("10.1.2.3",))
+        assert config.registry("[::1]:5000") == RegistryConfig(plain_http=True)
+        for other in ("registry-vpc.cn-x.example:5000", "registry-vpcXcn-y.example", "other.example"):
+            assert config.registry(other) == RegistryConfig()
+
+
+def test_the_files_of_a_registry_count_from_the_configs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/nobody")
+    keys = "client_certificate: ~/c.pem, client_key: /k.pem, username: u, password_file: p"
+    found = read(tmp_path, f"registries: {{r.example: {{ca_bundle: certs/ca.pem, {keys}}}}}\n").registry("r.example")
+    assert (found.ca_bundle, found.password_file) == (f"{tmp_path}/certs/ca.pem", f"{tmp_path}/p")
+    assert (found.client_certificate, found.client_key) == ("/home/nobody/c.pem", "/k.pem")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words", "line"),
+    [
+        ("{username: u}", "registries.r.example: a user name, and no place for the password", 2),
+        ("{password_env: P}", "a place for a password, and no user name", 2),
+        ("{client_key: k}", "a key without its certificate", 2),
+        ("{plain_http: true, ca_bundle: c}", "plain http has no certificates", 2),
+        ("\n    deadline: 0", "deadline", 3),
+        ("\n    deadline: .inf", "deadline", 3),
+        ("\n    plain_htp: true", "plain_htp", 3),
+        ("\n    may_lead_to: ['https://x']", "not written as it should be", 3),
+    ],
+)
+def test_what_is_wrong_with_a_registry_is_told_with_its_line(tmp_path: Path, entry: str, words: str, line: int) -> None:
+    with pytest.raises(ManifestError, match=words) as caught:
+        read(tmp_path, f"registries:\n  r.example: {entry}\n")
+    assert caught.value.location is not None
+    assert caught.value.location.line == line
+
+
+@pytest.mark.parametrize("host", ["https://r.example", "r.example/path", "R.example", "u@r.example"])
+def test_a_registry_is_named_by_its_host_alone(tmp_path: Path, host: str) -> None:
+    with pytest.raises(ManifestError):
+        read(tmp_path, f'registries: {{"{host}": {{plain_http: true}}}}\n')

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import pytest
 
 from lj_image.errors import PublishError
+from lj_image.registry.credential_helper import ask_helper
 from lj_image.registry.credentials import Credentials, Login, credentials_for, login_for
 
 AUTH = "cm9ib3Q6czplY3JldA=="  # printf robot:s:ecret | base64
@@ -96,3 +98,127 @@ def test_what_a_login_hides_is_in_no_text(docker_config: Path) -> None:
         credentials_for("r.example")
     assert raised.value.__cause__ is None
     assert "secret" not in "".join(raised.value.lines())
+
+
+# --- places and files ---
+
+
+@pytest.fixture
+def places(docker_config: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Every file that is looked at, in the order of looking, none of which is there."""
+    folder = docker_config.parent
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(folder / "auth.json"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "run"))
+    monkeypatch.delenv("DOCKER_AUTH_CONFIG", raising=False)
+    (folder / "run" / "containers").mkdir(parents=True)
+    return {
+        "docker": docker_config,
+        "named": folder / "auth.json",
+        "runtime": folder / "run" / "containers" / "auth.json",
+    }
+
+
+def entry(username: str) -> dict[str, str]:
+    return {"auth": base64.b64encode(f"{username}:pw".encode()).decode()}
+
+
+def test_the_first_place_that_knows_a_host_counts(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = credentials_for("r.example")
+    assert found is None
+    for name in ("runtime", "named", "docker"):
+        places[name].write_text(json.dumps({"auths": {"r.example": entry(name), f"{name}.example": entry("its own")}}))
+        assert credentials_for("r.example") == Credentials(name, "pw")
+    monkeypatch.setenv("DOCKER_AUTH_CONFIG", json.dumps({"auths": {"r.example": entry("environment")}}))
+    assert credentials_for("r.example") == Credentials("environment", "pw")
+    assert login_for("r.example") == Login("auths")
+    for name in places:
+        assert credentials_for(f"{name}.example") == Credentials("its own", "pw")
+
+
+def test_a_config_in_the_environment_that_is_none_is_told_without_it(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_AUTH_CONFIG", '{"auths": {"r.example": {"auth": "hush"}}}')
+    with pytest.raises(PublishError, match=r"\$DOCKER_AUTH_CONFIG cannot be read") as raised:
+        credentials_for("r.example")
+    assert "hush" not in "".join(raised.value.lines())
+    monkeypatch.setenv("DOCKER_AUTH_CONFIG", " ")
+    assert credentials_for("r.example") is None
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("r.example/team/stack", "repository"),
+        ("r.example/team/stack/part", "repository"),
+        ("r.example/team/stacker", "namespace"),
+        ("r.example/team", "namespace"),
+        ("r.example/teams/x", "host"),
+        ("r.example", "host"),
+        ("r.example:5000/team/x", "port"),
+        ("docker.io/library/six", "library"),
+        ("docker.io/other/six", "hub"),
+    ],
+)
+def test_the_longest_key_that_fits_counts(docker_config: Path, place: str, expected: str) -> None:
+    keys = {
+        "r.example": "host",
+        "r.example/team": "namespace",
+        "r.example/team/stack": "repository",
+        "https://r.example:5000/v2/": "port",
+        "https://index.docker.io/v1/": "hub",
+        "docker.io/library": "library",
+    }
+    docker_config.write_text(json.dumps({"auths": {key: entry(name) for key, name in keys.items()}}))
+    found = credentials_for(place)
+    assert found is not None
+    assert found.username == expected
+
+
+def test_helpers_go_before_the_store_and_that_before_the_file(docker_config: Path) -> None:
+    values = {"credHelpers": {"a.example": "lj"}, "credsStore": "all", "auths": {"b.example": entry("file")}}
+    docker_config.write_text(json.dumps(values))
+    helper(docker_config.parent, """echo '{"Username":"helper","Secret":"s"}'""")
+    store = docker_config.parent / "docker-credential-all"
+    store.write_text("""#!/bin/sh\necho '{"Username":"store","Secret":"s"}'\n""")
+    store.chmod(0o755)
+    assert credentials_for("a.example/x") == Credentials("helper", "s")
+    assert credentials_for("b.example/x") == Credentials("store", "s")
+    store.write_text("#!/bin/sh\necho credentials not found in native keychain; exit 1\n")
+    assert credentials_for("b.example/x") == Credentials("file", "pw")
+
+
+def test_tokens_are_logins_too(docker_config: Path) -> None:
+    entries = {"a.example": {"registrytoken": "rt"}, "b.example": {**entry("00000000"), "identitytoken": "it"}}
+    docker_config.write_text(json.dumps({"auths": entries}))
+    assert credentials_for("a.example") == Credentials("", registry_token="rt")
+    assert credentials_for("b.example") == Credentials("00000000", "pw", "it")
+    assert "rt" not in repr(Credentials("", registry_token="rt")).replace("Credentials", "")
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo no key ring; exit 1", "no key ring"),
+        ("echo 'Secret: hush'; exit 1", "withheld"),
+        ("exit 3", "ended with 3"),
+        ('echo \'{"Username": "hush"\'', "no valid answer"),
+        ("sleep 30", "did not answer"),
+    ],
+)
+def test_a_helper_that_fails_is_told(docker_config: Path, script: str, words: str) -> None:
+    helper(docker_config.parent, script)
+    with pytest.raises(PublishError, match=words) as raised:
+        ask_helper("docker-credential-lj", "r.example", longest_s=0.5)
+    assert "hush" not in "".join(raised.value.lines())
+    assert raised.value.hint == "run: docker login r.example"
+
+
+def test_a_helper_that_is_not_there_or_no_program_is_told(docker_config: Path) -> None:
+    with pytest.raises(PublishError, match="is not installed"):
+        ask_helper("docker-credential-absent", "r.example")
+    file = docker_config.parent / "docker-credential-lj"
+    file.write_text("not a program")
+    file.chmod(0o755)
+    with pytest.raises(PublishError, match="cannot be run"):
+        ask_helper("docker-credential-lj", "r.example")
