@@ -98,13 +98,13 @@ class Gate:
 
     def _pause(self, wait_s: float) -> None:
         if self._clock() + wait_s > self._ends_at:
-            raise self._too_late()
+            raise self._too_late(f", and wants another {wait_s:,.0f} s of waiting" if wait_s >= 1 else "")
         self._sleep(wait_s)
         self.check()
 
-    def _too_late(self) -> RegistryError:
+    def _too_late(self, why: str = "") -> RegistryError:
         return RegistryError(
-            f"{self._host} was not done after {self._patience.deadline_s:,.0f} s",
+            f"{self._host} is not done within {self._patience.deadline_s:,.0f} s{why}",
             hint="run the same command again: what is there stays there; --deadline gives it more time",
         )
 

@@ -89,7 +89,8 @@ def _only_warnings(record: logging.LogRecord) -> bool:
 
 
 def _unreadable(what: str, path: Path, access: Access, error: OSError) -> PublishError:
-    words = error.strerror or "not in PEM form, or the key is encrypted"
+    is_format = isinstance(error, ssl.SSLError) or error.strerror is None
+    words = "no PEM, or the key is encrypted" if is_format else error.strerror
     return PublishError(
         f"the {what} for {access.host} cannot be read: {words}",
         hint="it should be a file in PEM form, its key without a password",
