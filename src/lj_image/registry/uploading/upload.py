@@ -200,7 +200,7 @@ class _Upload:
             return
         # What one request holds whole cannot be taken up in the middle.
         found = None if self._form == "put" else self._uploads.find(self._session)
-        if found is None:
+        if found is None or not found.offset:  # whoever begins again at 0 begins a new upload, as this may be broken
             self._restart()
         else:
             self._session = found
@@ -274,7 +274,7 @@ class _Upload:
             found = self._uploads.find(Session(self._connection.safe(location)))
         except RegistryError:
             found = None
-        if found is None:
+        if found is None or not found.offset:
             self._forget()
             return None
         self._resumed_at = found.offset
