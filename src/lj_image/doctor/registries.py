@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from lj_image.catalog.catalog import Catalog
-from lj_image.config import Config
+from lj_image.config import Config, RegistryConfig
 from lj_image.doctor.finding import Finding, ok, problem, warning
 from lj_image.errors import UsageError
 from lj_image.lock.http import Address
 from lj_image.lock.reach import Reach, reach
+from lj_image.registry.access import Access
 from lj_image.registry.credentials import Login, login_for
 from lj_image.suggest import did_you_mean
 
@@ -30,6 +31,8 @@ class Place:
     purpose: Purpose
     stands_for: str | None = None
     """The host that the config rewrites."""
+    said: RegistryConfig = field(default_factory=RegistryConfig)
+    """How the config says it is reached."""
 
 
 def places(catalog: Catalog, config: Config, regions: Sequence[str]) -> tuple[Place, ...]:
@@ -54,8 +57,10 @@ def places(catalog: Catalog, config: Config, regions: Sequence[str]) -> tuple[Pl
 
 def registry(place: Place, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """Ask a registry whether it is one, and look for its login; raises PublishError for an unreadable docker config."""
-    login = login_for(place.host)
-    answer = reach(f"{_scheme(place.host)}://{place.host}/v2/", Address(f"https://{place.host}"), environ)
+    login = login_for(place.host) if place.said.username is None else Login("config")
+    trusted = {"SSL_CERT_FILE": place.said.ca_bundle} if place.said.ca_bundle else {}
+    base = Access(place.host, plain_http=place.said.plain_http).base
+    answer = reach(base, Address(base), {**environ, **trusted})
     yield judged(place, answer, login)
 
 
@@ -106,17 +111,11 @@ def _add(found: dict[str, Place], place: Place) -> None:
 
 def _base(reference: str, config: Config) -> Place:
     host, mirrored = reference.partition("/")[0], config.mirrored(reference).partition("/")[0]
-    return Place(mirrored, "base", host if mirrored != host else None)
+    return Place(mirrored, "base", host if mirrored != host else None, config.registry(mirrored))
 
 
 def _endpoint(host: str, region: str | None, purpose: Purpose, config: Config) -> Place:
     place = config.values.endpoints.rewritten(host, region).partition("/")[0]
     if place == host:
-        return Place(host, purpose)
-    return Place(place, "public", host)  # whoever rewrites it knows a host that can be reached
-
-
-def _scheme(host: str) -> str:
-    """Engines speak plain HTTP with registries on the machine itself."""
-    name = host.rpartition(":")[0] if ":" in host else host
-    return "http" if name in ("localhost", "[::1]") or name.startswith("127.") else "https"
+        return Place(host, purpose, said=config.registry(host))
+    return Place(place, "public", host, config.registry(place))  # whoever rewrites it knows a host that can be reached

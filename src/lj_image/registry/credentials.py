@@ -18,9 +18,9 @@ __all__ = ["HUB_KEY", "Credentials", "Login", "credentials_for", "login_for"]
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where the docker config keeps the login for a host; never the login itself."""
+    """Where the docker config, or ours, keeps the login for a host; never the login itself."""
 
-    kind: Literal["none", "auths", "credsStore", "credHelpers"]
+    kind: Literal["none", "auths", "credsStore", "credHelpers", "config"]
     program: str | None = None
     """The helper's, such as docker-credential-pass."""
     program_found: bool = True

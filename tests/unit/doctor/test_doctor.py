@@ -12,7 +12,7 @@ import pytest
 
 from lj_image.catalog.catalog import Catalog
 from lj_image.cli import run
-from lj_image.config import Config, ConfigFile, EndpointsConfig, Secret, Source
+from lj_image.config import Config, ConfigFile, EndpointsConfig, RegistryConfig, Secret, Source
 from lj_image.doctor import indexes, machine
 from lj_image.doctor.engine import engine
 from lj_image.doctor.examine import examine
@@ -296,6 +296,14 @@ def test_a_registry_on_this_machine_is_asked_without_tls(
     (found,) = registry(Place(host, "public"))
     assert found.found == f"{host}: answers 404"
     assert len(index.asked("/v2/")) == 1
+
+
+def test_a_registry_is_asked_as_the_config_says(index: Loopback, docker_config: Callable[[object], None]) -> None:
+    docker_config({})
+    host = index.url.removeprefix("http://").partition("/")[0]
+    (found,) = registry(Place(host, "public", said=RegistryConfig(plain_http=False, username="u", password_env="P")))
+    assert "not reached from here" in found.found  # by https
+    assert "login in config" in found.found
 
 
 def test_each_host_is_looked_at_once_and_where_it_is_rewritten_to(
