@@ -105,7 +105,7 @@ class Gate:
     def _too_late(self, why: str = "") -> RegistryError:
         return RegistryError(
             f"{self._host} is not done within {self._patience.deadline_s:,.0f} s{why}",
-            hint="run the same command again: what is there stays there; --deadline gives it more time",
+            hint="run the same command again: what is there stays there; `push --deadline` gives it more time",
         )
 
 
