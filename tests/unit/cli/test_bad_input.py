@@ -227,7 +227,8 @@ def test_a_lock_that_was_edited_is_refused_wherever_it_is_read(
 
 
 @pytest.mark.parametrize(
-    "command", [["build", "25.02", "--variant", "open", "--builder", "docker"], ["push", "25.02", "--public"]]
+    "command",
+    [["build", "25.02", "--variant", "open", "--builder", "docker"], ["push", "25.02", "--public", "--via-engine"]],
 )
 def test_without_an_engine_the_address_and_the_way_out_are_told(
     write_catalog: Write, index: Loopback, capsys: pytest.CaptureFixture[str], command: list[str]
