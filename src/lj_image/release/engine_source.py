@@ -47,7 +47,7 @@ def known_manifest(built: Built, config: Config) -> Digest | None:
     """Return the digest of a record's manifest where it is known without an engine."""
     if built.manifest is not None:
         return Digest.parse(built.manifest)
-    image = _kept(built, LayerCache(config.cache_dir))
+    image = _kept(built, LayerCache(config.cache_dir), config)
     return image.descriptor.digest if image and image.descriptor else None
 
 
@@ -67,13 +67,16 @@ def engine_image(
     bytes, BuildError where the cache cannot be written, Interrupted on Ctrl-C; layers that were finished are kept.
     """
     cache = LayerCache(config.cache_dir)
-    with cache.in_use():
-        if (kept := _kept(built, cache)) is not None:
-            return kept
-        with cache.writing(f"{Digest.parse(built.image_id).hex}-saved"):
-            if (kept := _kept(built, cache)) is not None:  # whoever had the lock has made it
+    try:
+        with cache.in_use():
+            if (kept := _kept(built, cache, config)) is not None:
                 return kept
-            return _Reading(built, release, _client(api, connect), config, cache, say).read()
+            with cache.writing(f"{Digest.parse(built.image_id).hex}-saved"):
+                if (kept := _kept(built, cache, config)) is not None:  # whoever had the lock has made it
+                    return kept
+                return _Reading(built, release, _client(api, connect), config, cache, say).read()
+    except OSError as error:
+        raise cache.cannot_write(f"the image {built.tag}", error) from None
 
 
 def _client(api: docker.APIClient | None, connect: Connect | None) -> docker.APIClient:
@@ -84,14 +87,16 @@ def _client(api: docker.APIClient | None, connect: Connect | None) -> docker.API
     return connect()
 
 
-def _kept(built: Built, cache: LayerCache) -> SourceImage | None:
+def _kept(built: Built, cache: LayerCache, config: Config) -> SourceImage | None:
     """Return the image as it was kept, None unless every layer is in the cache or in its base's repository."""
+    if not cache.folder.is_dir():
+        return None
     with suppress(ArtifactError, UsageError):
         entry = cache.layout().references().get(_name(built))
         if entry is None:
             return None
         image = image_in(cache.blobs, Descriptor(entry.media_type, entry.digest, entry.size_bytes), built.tag)
-        layers = _completed(image.layers, cache.blobs, entry.annotations.get(_BASE))
+        layers = _completed(image.layers, cache.blobs, entry.annotations.get(_BASE), config)
         cache.mark_used(entry.digest)
         return replace(image, layers=layers)
     return None
@@ -101,23 +106,25 @@ def _name(built: Built) -> str:
     return f"{built.tag}@{built.image_id}"
 
 
-def _completed(layers: tuple[SourceLayer, ...], blobs: BlobStore, base: str | None) -> tuple[SourceLayer, ...]:
+def _completed(
+    layers: tuple[SourceLayer, ...], blobs: BlobStore, base: str | None, config: Config
+) -> tuple[SourceLayer, ...]:
     """Return the layers, those that are not here as their base's repository has them; raises ArtifactError."""
     absent = {layer.diff_id for layer in layers if layer.descriptor and not blobs.has(layer.descriptor.digest)}
     if not absent:
         return layers
     if base is None:
         raise ArtifactError("a layer is not in the cache any more", hint=_BUILD_AGAIN)
-    open_there = layer_opener(Reference.parse(base))
+    open_there = layer_opener(Reference.parse(base), config)
     return tuple(open_there(layer) if layer.diff_id in absent else layer for layer in layers)
 
 
-def layer_opener(base: Reference) -> Callable[[SourceLayer], SourceLayer]:
+def layer_opener(base: Reference, config: Config) -> Callable[[SourceLayer], SourceLayer]:
     """Return what lets a layer be opened in a repository; the registry is asked no sooner than that."""
-    from lj_image.registry.client import Registry
+    from lj_image.registry.configured import registry_at
     from lj_image.registry.content import blob_at
 
-    registry = Registry(base.host)  # kept open for the layers
+    registry = registry_at(base.host, config, intent="pull")  # kept open for the layers
 
     def there(layer: SourceLayer) -> SourceLayer:
         assert layer.descriptor is not None, "its manifest describes it"
@@ -143,12 +150,9 @@ class _Reading:
         found = find_image(self.api, self.built.image_id)
         if found is None:
             raise EngineError(f"the engine does not have the image {self.built.image_id}", hint=_BUILD_AGAIN)
-        try:
-            if keeps_blobs(self.api):
-                return self._keep(self._as_it_lies(), None)
-            return self._compressed(tuple(map(Digest.parse, found["RootFS"].get("Layers") or ())), found)
-        except OSError as error:
-            raise self.cache.cannot_write(f"the image {self.built.tag}", error) from None
+        if keeps_blobs(self.api):
+            return self._keep(self._as_it_lies(), None)
+        return self._compressed(tuple(map(Digest.parse, found["RootFS"].get("Layers") or ())), found)
 
     def _as_it_lies(self) -> SourceImage:
         """Take the blobs of an engine on containerd, and the manifest byte for byte."""
@@ -222,20 +226,20 @@ class _Reading:
         except LjImageError as error:  # a base that is only in the engine, a registry that is not reached from here
             self.say(f"the base's layers are compressed like the others: {error.message}")
             return {}
-        open_there = layer_opener(base)
+        open_there = layer_opener(base, self.config)
         found = (open_there(_as_oci(layer)) for layer in layers if layer.diff_id in unknown and layer.descriptor)
         return {layer.diff_id: layer for layer in found}
 
     def _read_base(self) -> tuple[tuple[SourceLayer, ...], Reference]:
-        from lj_image.registry.access import Access, Patience
-        from lj_image.registry.client import Registry
+        from lj_image.registry.access import Patience
+        from lj_image.registry.configured import registry_at
         from lj_image.registry.image import read_image
 
         named, _, digest = self.built.base.rpartition("@")
         base = Reference.parse(named.partition("@")[0]).at(Digest.parse(digest))
         patience = Patience(attempts=1, connect_s=_ASK_S, idle_s=_ASK_S)
         platform = Platform(self.release.platform.os, self.release.platform.architecture)
-        with Registry(Access(base.host, patience=patience)) as registry:
+        with registry_at(base.host, self.config, intent="pull", patience=patience) as registry:
             return read_image(registry, base, platform).layers, base
 
     def _keep(self, image: SourceImage, base: str | None) -> SourceImage:

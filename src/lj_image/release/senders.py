@@ -104,7 +104,7 @@ class AssembledSource:
             return image
         from lj_image.release.engine_source import layer_opener
 
-        open_there = layer_opener(base)
+        open_there = layer_opener(base, self.config)
         return replace(
             image, layers=tuple(open_there(layer) if layer.diff_id in absent else layer for layer in image.layers)
         )
