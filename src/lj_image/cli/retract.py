@@ -52,7 +52,7 @@ def command(
     from lj_image.release.status import known_of
 
     resolved = app.release(release, variant, only_configured=False, base_known=False)
-    wanted = tag or resolved.tag
+    wanted = resolved.tag if tag is None else tag
     places = targets(resolved, wanted, regions, public, app.config)
     if any(Reference.parse(place.sent_to).tag != wanted or "@" in wanted for place in places):
         raise UsageError(f"no tag: {wanted!r}", hint="write a tag alone, such as latest")

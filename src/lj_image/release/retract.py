@@ -37,6 +37,8 @@ class Retraction:
     """What the tag holds, or held."""
     message: str = ""
     hint: str | None = None
+    also: tuple[str, ...] = ()
+    """Further tags that went with it, where a registry deletes by digest alone."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything, for machines."""
@@ -46,6 +48,7 @@ class Retraction:
             "sent_to": self.target.sent_to,
             "state": self.state,
             "digest": self.digest,
+            "also": list(self.also),
             "message": self.message,
             "hint": self.hint,
         }
@@ -139,19 +142,20 @@ def _taken_away(registry: Registry, item: Retraction, *, force: bool) -> Retract
     if str(held) != item.digest:
         words = f"the tag moved meanwhile, from {item.digest} to {held}"
         return replace(item, state="refused", message=words, hint="run the same command again, and look at it")
-    if not delete_tag(registry, repository, tag) and (kept := _by_digest(registry, item, force=force)) is not None:
-        return kept
-    if registry.head(repository, tag) is not None:
+    gone = replace(item, state="retracted")
+    if not delete_tag(registry, repository, tag):
+        gone = _by_digest(registry, gone, force=force)
+    if gone.state == "retracted" and registry.head(repository, tag) is not None:
         words = "the registry says that the tag is deleted, and still has it"
         return replace(item, state="failed", message=words, hint="ask again in a while: lj-image status")
-    return replace(item, state="retracted")
+    return gone
 
 
-def _by_digest(registry: Registry, item: Retraction, *, force: bool) -> Retraction | None:
-    """Delete the manifest itself, where a registry deletes nothing else; return why not, or None when it was done."""
+def _by_digest(registry: Registry, item: Retraction, *, force: bool) -> Retraction:
+    """Delete the manifest itself, where a registry deletes nothing else: then every tag of it goes."""
     reference, digest = Reference.parse(item.target.sent_to).tagged(), str(item.digest)
-    others = [] if force else _sharing(registry, reference, digest)
-    if others:
+    others = _sharing(registry, reference, digest)
+    if others and not force:
         return replace(
             item,
             state="refused",
@@ -160,19 +164,22 @@ def _by_digest(registry: Registry, item: Retraction, *, force: bool) -> Retracti
         )
     done = delete_manifest(registry, reference.repository, digest)
     if done or registry.head(reference.repository, reference.wanted) is None:  # gone by another name of the same store
-        return None
+        return replace(item, also=others)
     return replace(item, state="failed", message=f"{reference.host} does not delete", hint=DELETION_HINT)
 
 
-def _sharing(registry: Registry, reference: Reference, digest: str) -> list[str]:
+def _sharing(registry: Registry, reference: Reference, digest: str) -> tuple[str, ...]:
     """Return the other tags of a repository that stand for a digest."""
     repository = reference.repository
     others = sorted(tag for tag in tags_of(registry, repository) if tag != reference.wanted)
-    return [tag for tag in others if str(registry.head(repository, tag)) == digest]
+    return tuple(tag for tag in others if str(registry.head(repository, tag)) == digest)
 
 
 def _without(record: Record | None, *, gone: Retraction) -> Record:
     if record is None:
         raise LjImageError("the record is gone", hint="nothing was lost: the tag is retracted")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return record.with_retracted(Retracted(gone.target.reference, str(gone.digest), now))
+    reference = gone.target.reference
+    for name in (reference, *(_with_tag(reference, tag) for tag in gone.also)):
+        record = record.with_retracted(Retracted(name, str(gone.digest), now))
+    return record

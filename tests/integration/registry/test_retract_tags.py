@@ -1,3 +1,6 @@
+# ruff: noqa: F811  # fixtures of another module
+
+# ruff: noqa: F401, F811 - fixtures are shared with the tests of status
 """Tags are taken away from real registries: no other tag with them, and no image that the record does not know."""
 
 from __future__ import annotations
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mirroring import RELEASE, REPOSITORY, TAG, Machine, faulty, put, rewriting
-from test_status_places import PUBLIC, machine, registry, remember, wanted  # noqa: F401 - fixtures
+from test_status_places import PUBLIC, machine, registry, remember, wanted
 
 from lj_image.oci.source import SourceImage
 from lj_image.release.record import Pushed
@@ -19,7 +22,7 @@ NAME = f"acs-registry-vpc.cn-beijing.cr.aliyuncs.com/{REPOSITORY}"
 BEIJING = ("retract", *RELEASE, "--region", "cn-beijing")
 
 
-def pushed(digest: str, registry: Registry, *tags: str) -> Pushed:  # noqa: F811
+def pushed(digest: str, registry: Registry, *tags: str) -> Pushed:
     sent_to = f"{registry.address}/{REPOSITORY}:{TAG}"
     return Pushed(f"{NAME}:{TAG}", sent_to, digest, digest, "vpc", "cn-beijing", True, "2025-02-01", tags)
 
@@ -27,7 +30,7 @@ def pushed(digest: str, registry: Registry, *tags: str) -> Pushed:  # noqa: F811
 def test_a_tag_is_taken_away_and_the_record_knows(
     machine: Machine,
     registry: Registry,
-    wanted: SourceImage,  # noqa: F811
+    wanted: SourceImage,
 ) -> None:
     digest = put(registry, wanted)
     records = remember(machine, digest, TAG, pushed(digest, registry))
@@ -47,7 +50,7 @@ def test_a_tag_is_taken_away_and_the_record_knows(
 def test_without_a_terminal_nothing_goes_before_somebody_says_yes(
     machine: Machine,
     registry: Registry,
-    wanted: SourceImage,  # noqa: F811
+    wanted: SourceImage,
 ) -> None:
     digest = put(registry, wanted)
     remember(machine, digest)
@@ -61,7 +64,7 @@ def test_without_a_terminal_nothing_goes_before_somebody_says_yes(
 def test_another_tag_of_the_image_keeps_it_where_only_digests_can_be_deleted(
     machine: Machine,
     registry: Registry,
-    wanted: SourceImage,  # noqa: F811
+    wanted: SourceImage,
 ) -> None:
     digest = put(registry, wanted)
     put(registry, wanted, tag="latest")
@@ -79,7 +82,7 @@ def test_a_tag_that_holds_another_image_stays(
     machine: Machine,
     registry: Registry,
     wanted: SourceImage,
-    tmp_path: Path,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     recorded = put(registry, wanted)
     held = put(registry, image(tmp_path / "stranger", (b"a stranger",)))
@@ -93,7 +96,7 @@ def test_a_tag_that_holds_another_image_stays(
     assert registry.digest(REPOSITORY, TAG) is None
 
 
-def test_what_no_record_knows_stays(machine: Machine, registry: Registry, wanted: SourceImage) -> None:  # noqa: F811
+def test_what_no_record_knows_stays(machine: Machine, registry: Registry, wanted: SourceImage) -> None:
     digest = put(registry, wanted)
     done = machine.run(*BEIJING, "--yes")
     assert done.code == 1
@@ -101,32 +104,27 @@ def test_what_no_record_knows_stays(machine: Machine, registry: Registry, wanted
     assert registry.digest(REPOSITORY, TAG) == digest
 
 
-def test_a_further_tag_goes_and_the_releases_own_stays_in_the_record(
+def test_tags_that_go_by_force_leave_the_record_together(
     machine: Machine,
     registry: Registry,
     wanted: SourceImage,
-    tmp_path: Path,  # noqa: F811
 ) -> None:
     digest = put(registry, wanted)
-    records = remember(machine, digest, TAG, pushed(digest, registry, "latest"))
-    with faulty(registry) as proxy:
-        machine.rewrite |= rewriting(proxy.address)
-        put(registry, image(tmp_path / "older", (b"older",)), tag="older")
-        assert machine.run(*BEIJING, "--tag", "latest", "--yes").code == 0  # there is none: nothing to do
     put(registry, wanted, tag="latest")
-    done = machine.run(*BEIJING, "--tag", "latest", "--yes", "--force")
-    machine.rewrite |= rewriting(registry.address)
-    done = machine.run(*BEIJING, "--tag", "latest", "--yes", "--force")
+    records = remember(machine, digest, TAG, pushed(digest, registry, "latest"))
+    done = machine.run(*BEIJING, "--tag", "latest", "--yes", "--force", "--json")
     assert done.code == 0, done.errors
+    assert [place["also"] for place in json.loads(done.output)["places"]] == [[TAG]]
     record = records.read(TAG)
     assert record is not None
-    assert [(item.reference, item.tags) for item in record.pushed] == [(f"{NAME}:{TAG}", ())]
+    assert record.pushed == ()
+    assert {item.reference for item in record.retracted} == {f"{NAME}:latest", f"{NAME}:{TAG}"}
 
 
 def test_a_registry_that_deletes_nothing_is_told_with_a_way_out(
     machine: Machine,
     registry: Registry,
-    wanted: SourceImage,  # noqa: F811
+    wanted: SourceImage,
 ) -> None:
     digest = put(registry, wanted)
     put(registry, wanted, "public/")
@@ -144,7 +142,7 @@ def test_a_registry_that_deletes_nothing_is_told_with_a_way_out(
 def test_one_store_under_two_names_is_retracted_from_both(
     machine: Machine,
     registry: Registry,
-    wanted: SourceImage,  # noqa: F811
+    wanted: SourceImage,
 ) -> None:
     digest = put(registry, wanted)
     remember(machine, digest)
@@ -155,13 +153,13 @@ def test_one_store_under_two_names_is_retracted_from_both(
 
 
 @pytest.mark.parametrize("tag", ["a:b", "", "x@sha256:" + "0" * 64, "-x"])
-def test_what_is_no_tag_is_refused(machine: Machine, tag: str) -> None:  # noqa: F811
+def test_what_is_no_tag_is_refused(machine: Machine, tag: str) -> None:
     done = machine.run(*BEIJING, "--tag", tag, "--yes")
     assert done.code == 2, done.output
     assert "Traceback" not in done.errors
 
 
-def test_nothing_says_where_from(machine: Machine) -> None:  # noqa: F811
+def test_nothing_says_where_from(machine: Machine) -> None:
     done = machine.run("retract", *RELEASE, "--yes")
     assert done.code == 2
     assert "--region" in done.errors
