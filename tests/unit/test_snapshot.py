@@ -101,6 +101,7 @@ def _releases(root: Path, known: Config, scratch: Path) -> list[Release]:
 
 def test_the_schema_of_the_config_and_its_values_have_the_same_fields() -> None:
     pairs = {"ConfigSchema": "ConfigFile", "EndpointsEntry": "EndpointsConfig", "BuildEntry": "BuildConfig"}
+    pairs["RegistryEntry"] = "RegistryConfig"
     for name, model in vars(config_schema).items():
         if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == config_schema.__name__:
             value = getattr(config, pairs.get(name, name.removesuffix("Entry")))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +131,16 @@ def test_what_cannot_be_is_told_with_its_line(
     assert hint in (caught.value.hint or "")
     assert caught.value.location is not None
     assert caught.value.location.line == line
+
+
+@pytest.mark.parametrize("example", [0, 1])
+def test_the_examples_of_the_docs_are_as_they_say(write_catalog: Write, config: Config, example: int) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "endpoints.md").read_text()
+    block = re.findall(r"```yaml\nendpoints:\n(.*?)```", page, re.DOTALL)[example]
+    found = {place.name: place for place in places(write_catalog, config, block).all()}
+    assert found["south"].same_store_as == (None, "public")[example]
+    if example:
+        assert found["east"].capabilities.profile == "our-harbor"
+        assert (found["east"].host, found["east"].capabilities.zstd) == ("harbor.example:8443", False)
+        assert found["north"].moving_tags == ("25.02-open-latest",)
+        assert found["public"].moving_tags == ("latest",)
