@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import random
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 MIB: Final = 1024 * 1024
 FAMILY, RELEASE, VARIANT = "published", "25.02", "open"
@@ -51,7 +55,8 @@ def write_project(folder: Path, layer_mib: Sequence[int], regions: Sequence[str]
     (images / "bases/base.yaml").write_text(_BASE)
     names = [name_of(number) for number in range(len(layer_mib))]
     components = "".join(
-        f"  {name}: {{title: {name}, sources: {{open: {{kind: files, tree: {name}, path: /opt/{name}}}}}}}\n"
+        f"  {name}: {{title: {name}, sources: {{open: {{kind: archive, location: parts, archive: {name}.tar, "
+        f"path: /opt/{name}}}}}}}\n"
         for name in names
     )
     (images / "image.yaml").write_text(_FAMILY.format(regions=", ".join(regions), components=components))
@@ -66,13 +71,41 @@ def write_project(folder: Path, layer_mib: Sequence[int], regions: Sequence[str]
 
 
 def fill(folder: Path, number: int, mib: int, seed: int) -> None:
-    """Give one component its files, or others."""
-    tree = folder / "images" / FAMILY / name_of(number)
-    tree.mkdir(exist_ok=True)
-    source = random.Random(seed)
-    with (tree / "random").open("wb") as file:
-        for _ in range(mib):
-            file.write(source.randbytes(MIB))
+    """Give one component its archive, or another; it is locked anew then."""
+    source, archives = random.Random(seed), archives_of(folder)
+    archives.mkdir(exist_ok=True)
+    member = tarfile.TarInfo("random")
+    member.size = mib * MIB
+    content = io.BufferedReader(_Random(source, mib), MIB)
+    with tarfile.open(archives / f"{name_of(number)}.tar", "w") as tar:
+        tar.addfile(member, content)
+
+
+class _Random(io.RawIOBase):
+    """So many MiB of random bytes."""
+
+    def __init__(self, source: random.Random, mib: int) -> None:
+        self._source, self._left = source, mib
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        if not self._left:
+            return 0
+        self._left -= 1
+        memoryview(buffer)[:MIB] = self._source.randbytes(MIB)
+        return MIB
+
+
+def archives_of(folder: Path) -> Path:
+    """Return where the archives lie, for a config to name as `parts`."""
+    return folder / "archives"
+
+
+def locks_of(folder: Path) -> Path:
+    """Return where the locks lie; without them all is resolved anew."""
+    return folder / "images" / FAMILY / "locks"
 
 
 def name_of(number: int) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.measure import Run, run
-from bench.project import RELEASE, REPOSITORY, TAG, fill, host_of, write_project
+from bench.project import RELEASE, REPOSITORY, TAG, archives_of, fill, host_of, locks_of, write_project
 
 PROGRAM: Final = str(Path(sys.executable).with_name("lj-image"))
 
@@ -44,7 +44,6 @@ class Publisher:
         shutil.rmtree(folder, ignore_errors=True)
         self._base = write_project(folder, layer_mib, self.regions)
         self.point_to([1] * regions)
-        self._command("lock", RELEASE)
         self.build()
 
     @property
@@ -53,7 +52,9 @@ class Publisher:
         return self.folder / "cache/oci"
 
     def build(self) -> None:
-        """Assemble the image anew."""
+        """Lock, and assemble the image anew."""
+        shutil.rmtree(locks_of(self.folder), ignore_errors=True)
+        self._command("lock", RELEASE)
         self._command("build", RELEASE, "--builder", "oci", "--base", str(self._base))
 
     def change(self, number: int, mib: int) -> None:
@@ -75,7 +76,8 @@ class Publisher:
     def point_to(self, ports: Sequence[int]) -> None:
         """Let the regions be registries on these ports; no region is asked twice."""
         rules = (f"    {host_of(region)}: localhost:{port}\n" for region, port in zip(self.regions, ports, strict=True))
-        (self.folder / "config.yaml").write_text("endpoints:\n  rewrite:\n" + "".join(rules))
+        archives = f"archives:\n  parts: {{url: 'file://{archives_of(self.folder)}'}}\n"
+        (self.folder / "config.yaml").write_text(f"{archives}endpoints:\n  rewrite:\n{''.join(rules)}")
 
     def push(self, regions: int | None = None) -> Pushed:
         """Publish to the first regions, or to all, with an empty memory of what was sent before."""
