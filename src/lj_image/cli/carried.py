@@ -30,10 +30,12 @@ def means(app: App, parallel: int | None = None, deadline_s: float | None = None
 
     from lj_image.cli.transfer_view import transfer_view
     from lj_image.registry.publishing.publish import publish_content
+    from lj_image.registry.transfer.memory import share_one_pool
     from lj_image.registry.uploading.journal import state_dir
     from lj_image.release.carrying import Means
     from lj_image.release.registries import opener
 
+    share_one_pool()
     publish = publish_content if parallel is None else partial(publish_content, parallel=parallel)
     return Means(app.config, publish, transfer_view(sys.stderr), state_dir(), opener(app.config, deadline_s=deadline_s))
 

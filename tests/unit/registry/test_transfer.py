@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -327,3 +329,16 @@ def test_a_blob_that_is_named_twice_goes_once() -> None:
 def test_a_registry_that_refuses_the_question_is_sent_the_blob() -> None:
     fake = FakeRegistry(before=Always([refusing("HEAD", 403, "DENIED")]))
     assert moved(transfer([Shelf().blob(content) for content in ALL], places(fake))) == [(5, 0, 0)]
+
+
+def test_one_pool_of_memory_is_asked_for_where_there_are_several() -> None:
+    code = (
+        "from lj_image.registry.transfer.memory import share_one_pool; import ctypes, threading; share_one_pool()\n"
+        "threads = [threading.Thread(target=lambda: bytearray(300_000)) for _ in range(8)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "ctypes.CDLL(None).malloc_stats()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if "malloc_stats" in done.stderr:
+        pytest.skip("another C library")
+    assert "Arena 1:" not in done.stderr
