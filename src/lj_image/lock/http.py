@@ -84,7 +84,8 @@ class Client:
             timeout=timeout,
             follow_redirects=True,
             limits=httpx.Limits(max_connections=connections),
-            mounts={"file://": FileTransport()},
+            # The second for NO_PROXY=localhost, whose rule for that host would go before the first.
+            mounts={"file://": FileTransport(), "file://localhost": FileTransport()},
             headers={"User-Agent": "lj-image", "Accept-Encoding": "identity"},
         )
 

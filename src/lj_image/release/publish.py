@@ -148,7 +148,9 @@ class _Run:
 
     def finished_all(self, asked: Sequence[Result], progress: PushProgress | None) -> list[Result]:
         """Push where that is planned, everywhere at once if the sender can, and record what is proven."""
-        wanting = [result.target for result in asked if result.state == "planned" or self._may_move(result)]
+        wants = any(result.state == "planned" or self._may_move(result) for result in asked)
+        # Those that have it already come along: others on the same registry get it from there.
+        wanting = [result.target for result in asked if wants and result.state in ("planned", "already")]
         if self.wishes.all_or_nothing and any(not result.ok for result in asked):
             return [
                 self._settle(self.agreed(result)) if result.state == "already" else _withheld(result)

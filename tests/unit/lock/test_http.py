@@ -9,7 +9,7 @@ import pytest
 
 from lj_image.config import Config, ConfigFile, Source
 from lj_image.errors import LjImageError
-from lj_image.lock.http import Address, bare, ssl_context, wait_after
+from lj_image.lock.http import Address, Client, bare, ssl_context, wait_after
 from lj_image.lock.index import index_addresses
 
 
@@ -99,3 +99,12 @@ def test_index_of_the_config_goes_before_the_tools_default(monkeypatch: pytest.M
     assert index_addresses("pypi", config, {"UV_DEFAULT_INDEX": "http://b.example"}) == (
         Address("http://a.example/simple", "robot", "secret"),
     )
+
+
+def test_a_file_is_read_whatever_hosts_go_without_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    (tmp_path / "kit.tar").write_bytes(b"kit")
+    url = (tmp_path / "kit.tar").as_uri()
+    with Client({}) as client, client.stream(url, Address(url)) as response:
+        assert response.read() == b"kit"

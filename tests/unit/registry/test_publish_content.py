@@ -118,6 +118,16 @@ def test_the_same_again_sends_nothing_at_all(one: Content, put: Put) -> None:
     assert len(fake.asked) == 2
 
 
+def test_what_one_place_has_its_neighbours_get_by_mount(one: Content, put: Put) -> None:
+    place, fake = put("north")
+    publish(one, (place, fake))
+    destination = Destination("south", place.destination.registry, "team/y")
+    fake.asked.clear()
+    _, south = publish_content(one, [place, Place(destination, (TAG,))])
+    assert south.delivery is not None
+    assert (south.delivery.mounted, south.delivery.sent) == (len(one.blobs), 0)
+
+
 def test_a_moving_tag_follows_and_what_it_held_is_told(one: Content, put: Put) -> None:
     place, fake = put("north", "latest")
     publish(one, (place, fake))

@@ -134,6 +134,7 @@ class _Run:
         """Bring the blobs, those that only some places want before those that all of them do."""
         found: dict[Destination, Delivery] = {}
         groups, common = _shared(wanting)
+        common = _with_origin(common, self._asked, wanting)
         for blobs, destinations in groups:
             if blobs:
                 for delivery in transfer(blobs, destinations, journal=journal, parallel=parallel).deliveries:
@@ -225,6 +226,17 @@ def _shared(wanting: Sequence[_Asked]) -> tuple[list[tuple[list[Blob], list[Dest
     ]
     first = next(iter(by_content), None)
     return groups, [blob for blob in first.blobs if blob.descriptor.digest in common] if first else []
+
+
+def _with_origin(blobs: Sequence[Blob], asked: Sequence[_Asked], wanting: Sequence[_Asked]) -> list[Blob]:
+    """Let blobs be mounted from a place that has the content already, where its registry is another's as well."""
+    hosts = {item.placed.place.destination.registry.host for item in wanting}
+    there = (item.placed.place.destination for item in asked if item.placed.state == "already")
+    holder = next((destination for destination in there if destination.registry.host in hosts), None)
+    if holder is None:
+        return list(blobs)
+    origin = f"{holder.registry.host}/{holder.repository}"
+    return [replace(blob, origin=blob.origin or origin) for blob in blobs]
 
 
 def _sum(first: Delivery | None, second: Delivery) -> Delivery:
