@@ -37,7 +37,9 @@ def means(app: App, parallel: int | None = None, deadline_s: float | None = None
 
     share_one_pool()
     publish = publish_content if parallel is None else partial(publish_content, parallel=parallel)
-    return Means(app.config, publish, transfer_view(sys.stderr), state_dir(), opener(app.config, deadline_s=deadline_s))
+    return Means(
+        app.config, publish, transfer_view(sys.stderr), state_dir() / "push", opener(app.config, deadline_s=deadline_s)
+    )
 
 
 def show(app: App, outcome: Outcome, *, as_json: bool) -> int:

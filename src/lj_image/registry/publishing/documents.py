@@ -69,7 +69,7 @@ def _put(destination: Destination, document: Document, content: Content, say: Ca
         try:
             registry.put_manifest(repository, str(item.digest), document.content, item.media_type)
         except RegistryError as error:
-            is_lagging = error.code in _LAGGING or (error.status == 404 and error.code is None)
+            is_lagging = error.code in _LAGGING or (error.status == 404 and error.code != "NAME_UNKNOWN")
             if not is_lagging or attempt + 1 == _ATTEMPTS:
                 raise _refused(error, destination, item) from None
             say("it does not know yet what it was sent: asking for each blob again")
