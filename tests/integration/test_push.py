@@ -569,8 +569,13 @@ class Hooked:
         self._after.get(sent_to, lambda: None)()
         return digest
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: object) -> None:
         return None
+
+    is_parallel = False
+
+    def cut_off(self) -> None:
+        """Do nothing."""
 
 
 class NeverPushes(Hooked):

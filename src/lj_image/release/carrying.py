@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +36,7 @@ class Publish(Protocol):
         dry_run: bool,
         watcher: TransferWatcher,
         journal: Journal | None,
+        placed: Callable[[Placed], None],
     ) -> tuple[Placed, ...]:
         """Let places have content, the tags last; what single places met is in the answer."""
 
@@ -52,14 +53,23 @@ class Means:
     open_registry: OpenRegistry = Registry
 
 
-def carry(content: Content, places: Sequence[Target], wishes: Wishes, means: Means) -> tuple[Result, ...]:
+def carry(
+    content: Content,
+    places: Sequence[Target],
+    wishes: Wishes,
+    means: Means,
+    settled: Callable[[Result], None] = lambda result: None,
+) -> tuple[Result, ...]:
     """Publish content at every target, and say what became of each, in their order; raises Interrupted on Ctrl-C.
+
+    `settled` is told of each that has it, as soon as it has, from any thread.
 
     Raises ArtifactError where the content itself is damaged: then nothing was tagged anywhere.
     """
     with ExitStack() as opened:
         distinct = {target.sent_to: target for target in reversed(places)}
         asked = tuple(_place(target, means, opened) for target in reversed(distinct.values()))
+        targets_of = dict(zip(asked, reversed(distinct.values()), strict=True))
         try:
             placed = means.publish(
                 content,
@@ -69,6 +79,7 @@ def carry(content: Content, places: Sequence[Target], wishes: Wishes, means: Mea
                 dry_run=wishes.dry_run,
                 watcher=means.watcher,
                 journal=_journal(means, opened),
+                placed=lambda found: settled(_result(targets_of[found.place], found)),
             )
         except KeyboardInterrupt:
             raise Interrupted("interrupted: no tag moved to what is not complete", hint=RERUN_HINT) from None

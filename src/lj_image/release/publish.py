@@ -6,7 +6,8 @@ and each success is in the record at once, so a second run does only what is mis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -45,11 +46,21 @@ class Sender(Protocol):
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         """Push an image under a tag and return its manifest's digest; raises PublishError."""
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> tuple[Result, ...] | None:
+    def push_everywhere(
+        self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: Callable[[Result], None]
+    ) -> tuple[Result, ...] | None:
         """Push to all targets at once, and say what became of each; None from who does one after the other.
 
-        Raises PublishError where the image cannot be read.
+        `settled` is told of each that has it, as soon as it has, from any thread. Raises PublishError where the image
+        cannot be read.
         """
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether threads may ask it at once."""
+
+    def cut_off(self) -> None:
+        """End every question that is open now; called by another thread than those that ask."""
 
 
 def publish(
@@ -130,8 +141,14 @@ class _Run:
 
     def asked_all(self, targets: Sequence[Target]) -> list[Result]:
         """Ask for the tags of all targets at once; a host that does not answer keeps only its own thread waiting."""
+        if not self.sender.is_parallel:
+            return [self.asked(target) for target in targets]
         with ThreadPoolExecutor(max(1, len(targets)), "ask") as pool:
-            return list(pool.map(self.asked, targets))
+            try:
+                return list(pool.map(self.asked, targets))
+            except BaseException:
+                self.sender.cut_off()
+                raise
 
     def asked(self, target: Target) -> Result:
         """Ask for a target's tag, and decide."""
@@ -156,11 +173,21 @@ class _Run:
                 self._settle(self.agreed(result)) if result.state == "already" else _withheld(result)
                 for result in asked
             ]
-        pushed = self.sender.push_everywhere(self.built.image_id, wanting, self.wishes) if wanting else ()
+        pushed = self._everywhere(wanting) if wanting else ()
         if pushed is None:
             return [self.finished(result, progress) for result in asked]
         by_target = dict(zip(wanting, pushed, strict=True))
         return [self._settle(self.agreed(by_target.get(result.target, result))) for result in asked]
+
+    def _everywhere(self, wanting: Sequence[Target]) -> tuple[Result, ...] | None:
+        """Push to all at once; each success is in the record at once, too, whatever becomes of the others."""
+        lock = threading.Lock()
+
+        def settled(result: Result) -> None:
+            with lock:
+                self._settle(self.agreed(result))
+
+        return self.sender.push_everywhere(self.built.image_id, wanting, self.wishes, settled)
 
     def _may_move(self, result: Result) -> bool:
         """Say whether a place that has the image may have other tags that do not stand for it yet."""
@@ -222,7 +249,7 @@ class _Run:
             return result
         new = self._entry(result, result.digest)
         old = next((item for item in self.record.pushed if item.reference == new.reference), None)
-        if old is None or not _says_the_same(old, new):
+        if old is None or not _says_the_same(old, new) or (new.seconds and not old.seconds):
             self.records.update(self.key, lambda now: (now or self.record).with_pushed(new))
         self.settled += 1
         return result

@@ -13,6 +13,8 @@ from lj_image.oci.content import content_of
 from lj_image.oci.digest import Digest
 from lj_image.oci.reference import Reference
 from lj_image.oci.source import SourceImage
+from lj_image.registry.client import Registry
+from lj_image.registry.connection import CutOff
 from lj_image.release.assembled import Say, assembled_image, bring_base, engine_id, loaded_id
 from lj_image.release.carrying import Means, carry
 from lj_image.release.outcome import Result, Wishes
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
 class RegistrySender:
     """Publishes the image of one record straight to registries, all of them at once."""
 
+    is_parallel = True
+
     def __init__(self, built: Built | None, source: ImageSource, means: Means) -> None:
         """Without a record, registries can only be asked."""
         self._built, self._source, self._means = built, source, means
+        self._asked: list[Registry] = []
+        """Every registry that was opened for a question; list.append and tuple() are atomic."""
 
     def digests(self, image_id: str) -> tuple[str, ...] | None:
         """Return the digest of the image's manifest where it is known, None when the image is gone."""
@@ -48,20 +54,31 @@ class RegistrySender:
         """Return the digest under a tag at a registry, None without such a tag; raises PublishError."""
         wanted = Reference.parse(sent_to).tagged()
         with self._means.open_registry(wanted.host, intent="push") as registry:
-            held = registry.head(wanted.repository, wanted.wanted)
+            self._asked.append(registry)
+            try:
+                held = registry.head(wanted.repository, wanted.wanted)
+            except CutOff:
+                raise PublishError(f"{wanted.host} was cut off") from None
         return None if held is None else str(held)
+
+    def cut_off(self) -> None:
+        """End every question that is open now."""
+        for registry in tuple(self._asked):
+            registry.connection.cut_off()
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         """Raise PublishError: whoever has one place only names it to `push_everywhere`."""
         raise PublishError(f"{sent_to} is pushed to with all others")
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> tuple[Result, ...]:
+    def push_everywhere(
+        self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: Callable[[Result], None]
+    ) -> tuple[Result, ...]:
         """Push to all targets at once, and say what became of each; raises PublishError, Interrupted."""
         if self._built is None or image_id != self._built.image_id:
             raise PublishError(f"there is no image {image_id} here", hint="build it again")
         try:
             with LayerCache(self._means.config.cache_dir).in_use():
-                return carry(content_of(self._source.image()), targets, wishes, self._means)
+                return carry(content_of(self._source.image()), targets, wishes, self._means, settled)
         except (ArtifactError, BuildError, EngineError) as error:
             raise PublishError(f"the image cannot be read: {error.message}", hint=error.hint) from None
 
@@ -144,6 +161,8 @@ def _registry_of(base: str) -> Reference | None:
 class LoadedSender:
     """Publishes an assembled image through an engine, which gets it no sooner than it is to be pushed."""
 
+    is_parallel = False
+
     def __init__(
         self, sender: Sender, built: Built, release: Release, api: docker.APIClient, config: Config, say: Say
     ) -> None:
@@ -169,8 +188,13 @@ class LoadedSender:
             image_id = engine_id(self._built, self._release, self._api, self._config, self._say)
         return self._sender.push(image_id, sent_to, progress)
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+    def push_everywhere(
+        self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: Callable[[Result], None]
+    ) -> None:
         """Do nothing: an engine pushes to one place after the other."""
+
+    def cut_off(self) -> None:
+        """Do nothing, as the engine's own sender."""
 
     def _is_in_cache(self) -> bool:
         try:

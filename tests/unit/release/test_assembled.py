@@ -146,6 +146,10 @@ def fail() -> Any:
     pytest.fail("an engine was asked for")
 
 
+def quiet(result: Result) -> None:
+    """Hear of a place, and do nothing."""
+
+
 class Far:
     """What publishes, and keeps what it was given."""
 
@@ -176,7 +180,7 @@ def test_an_assembled_image_is_published_from_the_cache(
     built = built_as(image)
     sender = sent_from(config, release, built, Far())
     assert sender.digests(built.image_id) == (built.manifest,)
-    results = sender.push_everywhere(built.image_id, places, PLAINLY)
+    results = sender.push_everywhere(built.image_id, places, PLAINLY, quiet)
     assert [(result.target, result.state, result.digest) for result in results] == [
         (place, "published", built.manifest) for place in places
     ]
@@ -189,9 +193,9 @@ def test_an_image_that_is_not_in_the_cache_is_not_published(
     assert sender.digests(str(image.image_id)) is None
     assert sender.digests("sha256:other") is None
     with pytest.raises(PublishError, match="cannot be read"):
-        sender.push_everywhere(str(image.image_id), places, PLAINLY)
+        sender.push_everywhere(str(image.image_id), places, PLAINLY, quiet)
     with pytest.raises(PublishError, match="no image sha256:other"):
-        sender.push_everywhere("sha256:other", places, PLAINLY)
+        sender.push_everywhere("sha256:other", places, PLAINLY, quiet)
 
 
 def test_a_layer_that_only_the_bases_registry_has_is_taken_from_there(
@@ -201,7 +205,7 @@ def test_a_layer_that_only_the_bases_registry_has_is_taken_from_there(
     descriptor = image.layers[0].descriptor
     assert descriptor is not None
     (config.cache_dir / "oci" / "blobs" / "sha256" / descriptor.digest.hex).unlink()
-    sent_from(config, release, built, far).push_everywhere(built.image_id, places, PLAINLY)
+    sent_from(config, release, built, far).push_everywhere(built.image_id, places, PLAINLY, quiet)
     assert far.origins == ["r.example/team/base", "", ""]
 
 
@@ -219,7 +223,7 @@ def test_what_a_push_fails_with_is_told_as_it_is(
 ) -> None:
     sender = sent_from(config, release, built_as(image), Far(fails=PublishError("denied")))
     with pytest.raises(PublishError, match="denied"):
-        sender.push_everywhere(str(image.image_id), places, PLAINLY)
+        sender.push_everywhere(str(image.image_id), places, PLAINLY, quiet)
 
 
 class Near:
@@ -239,8 +243,15 @@ class Near:
         self.asked.append(image_id)
         return "sha256:pushed"
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> tuple[Result, ...] | None:
+    def push_everywhere(
+        self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: object
+    ) -> tuple[Result, ...] | None:
         return None
+
+    is_parallel = False
+
+    def cut_off(self) -> None:
+        """Do nothing."""
 
 
 def test_through_an_engine_the_image_goes_under_the_engines_own_id(
@@ -291,7 +302,7 @@ def test_before_anything_is_built_registries_are_asked_without_an_engine(
     sender = sender_for(None, release, Means(config, Far()), say, connect=fail)
     assert sender.digests(STRANGE) is None
     with pytest.raises(PublishError, match="no image"):
-        sender.push_everywhere(STRANGE, places, PLAINLY)
+        sender.push_everywhere(STRANGE, places, PLAINLY, quiet)
 
 
 def test_gc_waits_for_a_push_to_end(
@@ -305,5 +316,5 @@ def test_gc_waits_for_a_push_to_end(
                 asked.append(is_alone)
             return super().__call__(content, places)
 
-    sent_from(config, release, built_as(image), Watching()).push_everywhere(str(image.image_id), places, PLAINLY)
+    sent_from(config, release, built_as(image), Watching()).push_everywhere(str(image.image_id), places, PLAINLY, quiet)
     assert asked == [False]

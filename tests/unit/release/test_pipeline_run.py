@@ -100,8 +100,13 @@ class World:
         """Return ourselves."""
         return self
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: object) -> None:
         return None
+
+    is_parallel = False
+
+    def cut_off(self) -> None:
+        """Do nothing."""
 
     def assemble(self, plan: Plan) -> tuple[Built, bool]:
         return self._made(plan, "assemble", "oci", OCI_ID)

@@ -47,8 +47,13 @@ class Registry:
             raise PublishError(f"{sent_to} is down", hint="start it")
         return self.tags.get(sent_to)
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes) -> None:
+    def push_everywhere(self, image_id: str, targets: Sequence[Target], wishes: Wishes, settled: object) -> None:
         return None
+
+    is_parallel = False
+
+    def cut_off(self) -> None:
+        """Do nothing."""
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         digest = self.tags[sent_to] = self.digest

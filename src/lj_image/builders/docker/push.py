@@ -84,6 +84,8 @@ def image_digests(api: APIClient, image_id: str) -> tuple[str, ...] | None:
 class EngineSender:
     """Publishes what one engine holds, through that engine."""
 
+    is_parallel = False
+
     def __init__(self, api: APIClient) -> None:
         self._api = api
 
@@ -95,8 +97,11 @@ class EngineSender:
         """See `remote_digest`."""
         return remote_digest(self._api, sent_to)
 
-    def push_everywhere(self, image_id: str, targets: Sequence[Any], wishes: Any) -> None:
+    def push_everywhere(self, image_id: str, targets: Sequence[Any], wishes: Any, settled: Any) -> None:
         """Do nothing: an engine pushes to one place after the other."""
+
+    def cut_off(self) -> None:
+        """Do nothing: the thread that is interrupted asks itself."""
 
     def push(self, image_id: str, sent_to: str, progress: PushProgress | None = None) -> str:
         """See `push_tag`."""

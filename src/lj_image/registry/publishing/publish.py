@@ -52,8 +52,11 @@ def publish_content(
     watcher: TransferWatcher = UNWATCHED,
     journal: Journal | None = None,
     parallel: int = PARALLEL,
+    placed: Callable[[Placed], None] = lambda found: None,
 ) -> tuple[Placed, ...]:
     """Publish content at every place, and say what became of each, in their order.
+
+    `placed` is told of each that has its tags, as soon as it has, from any thread.
 
     What one place meets changes nothing elsewhere. Raises ArtifactError where the content itself is damaged: then no
     tag stands for it; KeyboardInterrupt, after which no tag stands for what is not complete.
@@ -61,15 +64,13 @@ def publish_content(
     if not places:
         return ()
     with ThreadPoolExecutor(len(places), "publish") as pool:
-        asked = tuple(pool.map(_Asking(content, force_tag=force_tag), places))
-        if dry_run:
-            return tuple(item.placed for item in asked)
-        is_hopeless = all_or_nothing and any(item.placed.state in ("refused", "failed") for item in asked)
-        if is_hopeless:
-            return tuple(_withheld(item.placed) for item in asked)
-        run = _Run(asked, pool, watcher, hold=all_or_nothing)
         try:
-            return run.finished(journal, parallel)
+            asked = tuple(pool.map(_Asking(content, force_tag=force_tag), places))
+            if dry_run:
+                return tuple(item.placed for item in asked)
+            if all_or_nothing and any(item.placed.state in ("refused", "failed") for item in asked):
+                return tuple(_withheld(item.placed) for item in asked)
+            return _Run(asked, pool, watcher, placed, hold=all_or_nothing).finished(journal, parallel)
         except BaseException:
             for place in places:
                 place.destination.registry.connection.cut_off()
@@ -93,6 +94,8 @@ class _Asking:
             held = ask(place)
         except LjImageError as error:
             return _Asked(Placed(place, "failed", error=error))
+        except CutOff:
+            return _Asked(Placed(place, "failed", error=PublishError("it was cut off")))
         wanted = fit.content.root.descriptor.digest
         state, refusal = decide(held, wanted, force_tag=self._force_tag)
         own = held.digests[place.tags[0]]
@@ -103,8 +106,15 @@ class _Run:
     """One run over the places that lack something."""
 
     def __init__(
-        self, asked: Sequence[_Asked], pool: ThreadPoolExecutor, watcher: TransferWatcher, *, hold: bool
+        self,
+        asked: Sequence[_Asked],
+        pool: ThreadPoolExecutor,
+        watcher: TransferWatcher,
+        placed: Callable[[Placed], None],
+        *,
+        hold: bool,
     ) -> None:
+        self._placed = placed
         self._asked, self._pool, self._watcher, self._hold = asked, pool, watcher, hold
         self._by_destination = {item.placed.place.destination: item for item in asked}
         self._ready: dict[Destination, Future[_Asked]] = {}
@@ -177,7 +187,9 @@ class _Run:
         except CutOff:
             return replace(item, placed=_failed(item.placed, PublishError("it was cut off")))
         self._watcher.settles(destination, None)
-        return replace(item, placed=replace(item.placed, state="published", digest=root.descriptor.digest))
+        done = replace(item.placed, state="published", digest=root.descriptor.digest)
+        self._placed(done)
+        return replace(item, placed=done)
 
     def _result(
         self, item: _Asked, complete: dict[Destination, _Asked], deliveries: dict[Destination, Delivery]
