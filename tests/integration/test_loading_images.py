@@ -13,10 +13,17 @@ from scratch import Scratch
 
 from lj_image.builders.docker.loading import load_image
 from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.release import Release
 from lj_image.catalog.resolve import resolve
 from lj_image.config import Config, ConfigFile
 from lj_image.errors import ArtifactError, EngineError
 from lj_image.oci.source import SourceImage
+from lj_image.registry.publishing.publish import publish_content
+from lj_image.release.carrying import Means
+from lj_image.release.outcome import PLAINLY
+from lj_image.release.publish import Sender
+from lj_image.release.record import Built
+from lj_image.release.references import Target
 from lj_image.release.senders import engine_sender, sender_for
 from standins.assembled import built_as, tiny_image
 
@@ -96,18 +103,25 @@ def test_an_assembled_image_is_published_through_an_engine(
     assert sender.remote_digest(place) == digest
 
 
+def published(sender: Sender, built: Built, release: Release, place: str) -> list[tuple[str, str | None]]:
+    """Publish an image at a place, and return what became of it."""
+    target = Target(release.endpoints.public(), place, place)
+    results = sender.push_everywhere(built.image_id, [target], PLAINLY, lambda result: None)
+    return [(result.state, result.digest) for result in results or ()]
+
+
 def test_an_assembled_image_is_published_without_an_engine(
     registry: str, scratch: Scratch, name: str, tmp_path: Path
 ) -> None:
     image = tiny_image(tmp_path, name, "two", name=name, labels=scratch.labels)
     config, built = Config(None, ConfigFile(), tmp_path), built_as(image, name)
     release = resolve(Catalog(IMAGES), config, "25.02", variant="serverless", only_configured=False)
-    sender = sender_for(built, release, config, print, connect=no_engine)
+    sender = sender_for(built, release, Means(config, publish_content), print, connect=no_engine)
     place = f"{registry}/{name}"
     assert sender.remote_digest(place) is None
-    assert sender.push(built.image_id, place) == built.manifest
-    assert sender.remote_digest(place) == built.manifest
-    assert sender.push(built.image_id, place) == built.manifest
+    for state in ("published", "already"):
+        assert published(sender, built, release, place) == [(state, built.manifest)]
+        assert sender.remote_digest(place) == built.manifest
 
 
 def test_what_was_published_without_an_engine_is_pulled_by_one_as_the_same_image(
@@ -117,7 +131,8 @@ def test_what_was_published_without_an_engine_is_pulled_by_one_as_the_same_image
     config, built = Config(None, ConfigFile(), tmp_path), built_as(image, name)
     release = resolve(Catalog(IMAGES), config, "25.02", variant="serverless", only_configured=False)
     place = f"{registry}/{name}"
-    sender_for(built, release, config, print, connect=no_engine).push(built.image_id, place)
+    sender = sender_for(built, release, Means(config, publish_content), print, connect=no_engine)
+    assert published(sender, built, release, place) == [("published", built.manifest)]
     engine.pull(place)
     try:
         assert engine.inspect_image(place)["Id"] in (built.image_id, built.manifest)
