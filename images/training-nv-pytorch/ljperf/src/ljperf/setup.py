@@ -1,0 +1,53 @@
+"""How a model is trained: the choices that decide time and memory, as one value that `plan` predicts and `benchmark` runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Framework = Literal["deepspeed", "fsdp", "ddp", "hf"]
+Precision = Literal["bf16", "fp16", "fp32"]
+Attention = Literal["sdpa", "eager", "flash_attention_2"]
+Loss = Literal["plain", "chunked", "liger"]
+
+FRAMEWORKS: tuple[Framework, ...] = ("deepspeed", "fsdp", "ddp", "hf")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSetup:
+    """One way to train. Sizes of buckets and thresholds are in elements, as DeepSpeed counts them."""
+
+    framework: Framework = "deepspeed"
+    world_size: int = 1
+    micro_batch: int = 1
+    """Sequences per device and forward."""
+    sequence: int = 2048
+    accumulation: int = 1
+    """Forwards per optimizer step."""
+    zero_stage: int = 3
+    """DeepSpeed only (hf: with a DeepSpeed config)."""
+    precision: Precision = "bf16"
+    attention: Attention = "sdpa"
+    loss: Loss = "plain"
+    compiled: bool = False
+    recompute_layers: int = 0
+    """How many of the first layers recompute their activations; all layers: full recomputation."""
+    zero_init: bool = True
+    """Was the model built under `deepspeed.zero.Init`? If not, ZeRO-3 in eager mode keeps gathered weights until backward."""
+    leaf_blocks: bool = False
+    """The decoder block is a ZeRO-3 leaf module: gathered as a whole."""
+    reduce_bucket: int = 500_000_000
+    prefetch_bucket: int = 50_000_000
+    persistence_threshold: int = 100_000
+    sub_group: int = 1_000_000_000
+    optimizer: Literal["adamw"] = "adamw"
+    optimizer_offload: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Tokens per device and forward."""
+        return self.micro_batch * self.sequence
+
+    def recomputing(self, layers: int) -> TrainingSetup:
+        """The same with that many layers recomputed."""
+        return replace(self, recompute_layers=layers)
