@@ -1,4 +1,4 @@
-"""How a model is trained: the choices that decide time and memory, as one value that `plan` predicts and `benchmark` runs."""
+"""How a model is trained: the choices that decide time and memory; `plan` predicts them and `benchmark` runs them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TrainingSetup:
     recompute_layers: int = 0
     """How many of the first layers recompute their activations; all layers: full recomputation."""
     zero_init: bool = True
-    """Was the model built under `deepspeed.zero.Init`? If not, ZeRO-3 in eager mode keeps gathered weights until backward."""
+    """Was it built under `deepspeed.zero.Init`? If not, ZeRO-3 in eager mode keeps gathered weights until backward."""
     leaf_blocks: bool = False
     """The decoder block is a ZeRO-3 leaf module: gathered as a whole."""
     reduce_bucket: int = 500_000_000

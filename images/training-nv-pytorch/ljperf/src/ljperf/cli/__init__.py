@@ -27,9 +27,11 @@ class LazyGroup(click.Group):
     """A group that imports a command's module when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order of their use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command; None if there is no such."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"ljperf.cli.{COMMANDS[cmd_name][0]}")
@@ -37,6 +39,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
