@@ -62,7 +62,6 @@ def command(
     from lj_image.cli.last import last_built
     from lj_image.plan import plan_digest
     from lj_image.release.outcome import Wishes
-    from lj_image.release.promote import promote, require_promise
     from lj_image.release.publish import publish
     from lj_image.release.record import Records
     from lj_image.release.references import targets
@@ -76,6 +75,8 @@ def command(
     record = records.read(resolved.key)
     wishes = Wishes(all_or_nothing, force_tag, dry_run)
     if source is not None:
+        from lj_image.release.promote import promote, require_promise
+
         require_promise(record, resolved.key)
         near = promote(
             *(resolved, source, places),
