@@ -42,6 +42,8 @@ class TrainingSetup:
     sub_group: int = 1_000_000_000
     optimizer: Literal["adamw"] = "adamw"
     optimizer_offload: bool = False
+    overlap_comm: bool = False
+    """ZeRO-1 and 2: reduce beside backward, with a second bucket for it."""
 
     @property
     def tokens(self) -> int:
