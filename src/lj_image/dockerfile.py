@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lj_image import __version__
+from lj_image.catalog.project import OWN_INDEX
 from lj_image.catalog.release import BaseSource, Component
 from lj_image.context import BuildContext, ContextFile
 from lj_image.lock.lock import Artifact, LockedDistribution
@@ -57,7 +58,9 @@ class Step:
 
     @property
     def size(self) -> str:
-        """Its locked files' size, for people."""
+        """Its locked files' size, for people; of a project of ours, whose size changes with each edit, whose it is."""
+        if isinstance(self.layer, PipLayer) and all(item.index == OWN_INDEX for item in self.layer.distributions):
+            return "of ours"
         size_bytes = layer_size_bytes(self.layer)
         return f"{size_bytes / MIB:,.1f} MiB" if size_bytes >= MIB else f"{size_bytes / 1024:,.1f} KiB"
 

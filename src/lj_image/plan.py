@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from lj_image.catalog.project import Project, read_project
 from lj_image.catalog.release import (
     AptSource,
     ArchiveSource,
@@ -186,7 +187,9 @@ def plan(release: Release, lock: Lock, *, only: Iterable[str] = ()) -> Plan:
     wanted = tuple(only)
     components = [item for item in release.components if not wanted or item.id in wanted]
     layers = [layer for component in components for layer in _layers_of(component, lock)]
-    layers += _pip_layers(SHARED, _owned(lock, SHARED, wanted), _SHARED_REASON)
+    own = _own_projects(components)
+    layers += _pip_layers(SHARED, _owned(lock, SHARED, wanted, own.values()), _SHARED_REASON)
+    layers += [_own_layer(component_id, project) for component_id, project in own.items()]
     draft = Plan(release, lock, tuple(layers), _environment(release, components), wanted)
     constraints = _constraints(draft)
     if len(layers) + 1 > MOST_LAYERS:
@@ -209,6 +212,22 @@ def layer_digest(layer: Layer) -> str:
     """Return `sha256:…` over what decides a layer's bytes; its title and its place do not."""
     text = json.dumps([layer.kind, _content(layer)], sort_keys=True)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _own_projects(components: Iterable[Component]) -> dict[str, Project]:
+    """Return the projects of ours among components, by the component's id."""
+    return {
+        item.id: read_project(item.source.project)
+        for item in components
+        if isinstance(item.source, PipSource) and item.source.project is not None
+    }
+
+
+def _own_layer(component_id: str, project: Project) -> PipLayer:
+    from lj_image.lock.own_wheel import own_distribution  # late: most plans have no project of ours
+
+    reason = "a project of ours; changes most often, so it stands behind what it requires"
+    return PipLayer(component_id, (component_id,), (own_distribution(project, component_id),), reason)
 
 
 _SHARED_REASON = "required by several components; changes with almost every release, so it stands last"
@@ -245,17 +264,18 @@ def _pip_layers(owner: str, owned: Iterable[LockedDistribution], reason: str) ->
     return (*own, PipLayer(owner, (owner,), small, reason)) if small else tuple(own)
 
 
-def _owned(lock: Lock, owner: str, only: tuple[str, ...]) -> list[LockedDistribution]:
+def _owned(lock: Lock, owner: str, only: tuple[str, ...], own: Iterable[Project]) -> list[LockedDistribution]:
     """Return what `owner` brings; of the shared ones, in a partial image, those that its components reach."""
     owned = [item for item in lock.distributions if item.component == owner]
     if not only:
         return owned
-    reached = _reached(lock, only)
+    reached = _reached(lock, only, own)
     return [item for item in owned if item.name in reached]
 
 
-def _reached(lock: Lock, only: tuple[str, ...]) -> frozenset[str]:
+def _reached(lock: Lock, only: tuple[str, ...], own: Iterable[Project]) -> frozenset[str]:
     reached = {item.name for item in lock.distributions if item.component in only}
+    reached |= {name for project in own for name in project.required_names()}
     while True:
         more = {item.name for item in lock.distributions if not reached.isdisjoint(item.required_by)} - reached
         if not more:

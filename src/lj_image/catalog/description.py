@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, assert_never
 
 from lj_image.catalog.catalog import Catalog
@@ -31,6 +32,8 @@ def origin(component: Component) -> str:
     match component.source:
         case BaseSource():
             return "the base"
+        case PipSource(project=Path() as project):
+            return f"project {project.name}/"
         case PipSource(distributions=distributions, index=index) as source:
             names = [name for name, _ in distributions]
             return f"{index}: {names[0]}{source.extras_suffix}" + (

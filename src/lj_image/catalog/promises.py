@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lj_image.catalog import schema
 from lj_image.catalog.catalog import Family, ReleaseEntry
+from lj_image.catalog.project import read_project
 from lj_image.errors import Location, ManifestError, UsageError
 from lj_image.suggest import did_you_mean
 
@@ -20,8 +21,11 @@ class Promised:
 
 
 def promises(family: Family, chain: tuple[ReleaseEntry, ...], variant: str | None = None) -> dict[str, Promised]:
-    """Return canonical id -> promise, inherited along the chain, with the variant's own ones added."""
-    merged: dict[str, Promised] = {}
+    """Return canonical id -> promise, inherited along the chain, with the variant's own ones added.
+
+    The family's own projects are promised by themselves in the variants that have them.
+    """
+    merged: dict[str, Promised] = dict(_of_projects(family, variant)) if variant is not None else {}
     for entry in chain:
         merged.update(_promises_at(family, entry, ("components",), entry.file.components))
         if variant is not None and (own := entry.file.variants.get(variant)) is not None:
@@ -30,6 +34,15 @@ def promises(family: Family, chain: tuple[ReleaseEntry, ...], variant: str | Non
             place = entry.document.place_of(("unlisted", position))
             merged.pop(canonical_id(family, name, place), None)
     return merged
+
+
+def _of_projects(family: Family, variant: str) -> Iterator[tuple[str, Promised]]:
+    for component_id, entry in family.file.components.items():
+        source = entry.sources.get(variant)
+        if isinstance(source, schema.PipKind) and source.project is not None:
+            place = family.document.place_of(("components", component_id, "sources", variant, "project"))
+            version = read_project(family.folder / source.project).version
+            yield component_id, Promised(schema.Promise(version=version), place)
 
 
 def canonical_id(family: Family, name: str, location: Location | None = None) -> str:

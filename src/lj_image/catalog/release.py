@@ -68,6 +68,8 @@ class PipSource:
     build_env: tuple[tuple[str, str], ...] = ()
     extras: tuple[str, ...] = ()
     """Of the one distribution; normalised (PEP 685) and sorted."""
+    project: Path | None = None
+    """The folder of a project of ours that is the one distribution; no lock names it."""
 
     @property
     def extras_suffix(self) -> str:

@@ -11,6 +11,7 @@ from lj_image.catalog.catalog import Catalog, Family, ReleaseEntry, inherited_fr
 from lj_image.catalog.endpoints import endpoints_of, template_values
 from lj_image.catalog.manifest_facts import driver_of, highlights_of, notes_of, run_flags, text_of
 from lj_image.catalog.names import normalised
+from lj_image.catalog.project import OWN_INDEX, read_project
 from lj_image.catalog.promises import Promised, promises, with_overrides
 from lj_image.catalog.release import (
     AptSource,
@@ -197,6 +198,8 @@ def _source(
     match source:
         case schema.BaseKind():
             return BaseSource(source.probe)
+        case schema.PipKind(project=str(project)):
+            return _own(family, component_id, source, project, item)
         case schema.PipKind():
             distributions = _distributions(component_id, source, item, platform)
             _refuse_extras_of_several(family, component_id, source)
@@ -256,6 +259,26 @@ def _refuse_extras_of_several(family: Family, component_id: str, source: schema.
         hint="give the one that has the extras a component of its own, or write what they bring into `wheels`",
         location=family.document.place_of(("components", component_id, "sources", variant, "extras")),
     )
+
+
+def _own(family: Family, component_id: str, source: schema.PipKind, project: str, item: Promised) -> PipSource:
+    """Return the source that a project of the family's is; raises ManifestError for what does not go with one."""
+    without_meaning = source.model_fields_set - {"kind", "project", "imports", "probe"}
+    if without_meaning:
+        raise ManifestError(
+            f"component {component_id!r}: {', '.join(sorted(without_meaning))} means nothing beside `project`",
+            hint="a project's pyproject.toml says what is installed",
+            location=family.document.place_of(("components", component_id)),
+        )
+    found = read_project(family.folder / project)
+    if item.promise.version != found.version:
+        raise ManifestError(
+            f"component {component_id!r}: {item.promise.version} is promised, and {project} is at {found.version}",
+            hint=f"promise nothing: the version in {project}/pyproject.toml counts for every release",
+            location=item.location,
+        )
+    distributions = ((found.name, found.version),)
+    return PipSource(distributions, OWN_INDEX, source.imports, False, source.probe, project=found.folder)
 
 
 def _tree(family: Family, component_id: str, source: schema.FilesKind) -> Path:

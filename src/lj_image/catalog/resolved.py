@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lj_image.catalog.catalog import Catalog
+from lj_image.catalog.project import MANIFEST
 from lj_image.catalog.release import FilesSource, Platform, Release, is_tree_of
 from lj_image.config import Config
 from lj_image.snapshot import Snapshots, encode
@@ -65,6 +66,8 @@ def _manifests(root: Path) -> Iterator[tuple[str, str]]:
     for folder in _paths_in(str(root)):
         for part in (folder, f"{folder}/releases", f"{folder}/bases", f"{folder}/notes"):
             yield from ((path, _digest(path)) for path in _paths_in(part) if path.endswith((".yaml", ".j2")))
+        projects = (f"{path}/{MANIFEST}" for path in _paths_in(folder))
+        yield from ((path, _digest(path)) for path in projects if os.path.exists(path))  # noqa: PTH110 - see _code
 
 
 def _paths_in(folder: str) -> list[str]:

@@ -66,6 +66,9 @@ class PipKind(Strict):
     probe: str = "metadata"
     build_env: dict[str, str] = Field(default_factory=dict)
     """Environment in which a source distribution is built into a wheel."""
+    project: Name | None = None
+    """A Python project in a folder beside `image.yaml`, in place of a distribution from an index: its wheel is made
+    here, its pyproject.toml says name and version, and every release has it without promising it."""
 
 
 class ArchiveKind(Strict):

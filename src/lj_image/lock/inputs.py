@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from lj_image.catalog.names import normalised
 from lj_image.catalog.release import ArchiveSource, Component, PipSource, Release
@@ -22,6 +23,8 @@ def inputs_of(release: Release) -> tuple[str, ...]:
 
 def _component_lines(component: Component) -> Iterator[str]:
     match component.source:
+        case PipSource(project=Path()):
+            return  # nothing is asked of the resolver: what it requires is in the image, or `build` says what is not
         case PipSource() as source:
             for name, version in source.distributions:
                 pin = f"{normalised(name)}{source.extras_suffix}=={version}"

@@ -113,7 +113,7 @@ def _index_table(name: str, url: str) -> tuple[str, ...]:
 
 
 def _pins(component: Component) -> Iterable[Pin]:
-    if not isinstance(component.source, PipSource):
+    if not isinstance(component.source, PipSource) or component.source.project is not None:
         return
     for name, version in component.source.distributions:
         if not _is_pep440(version):

@@ -110,6 +110,9 @@ def why(
     component = release.component(name)
     if (item := lock.distribution(wanted)) is not None:
         return (_of_distribution(release, lock, item, store, every),)
+    if component is not None and isinstance(component.source, PipSource) and component.source.project is not None:
+        remark = f"a project of ours: its wheel is made from {component.source.project.name}/, and no lock names it"
+        return (Explanation(component.id, component.version, "component", component.id, remark),)
     if component is not None and isinstance(component.source, PipSource):
         found = (lock.distribution(normalised(own)) for own, _ in component.source.distributions)
         return tuple(_of_distribution(release, lock, item, store, every) for item in found if item)
@@ -169,7 +172,7 @@ def named_distributions(release: Release) -> dict[str, str]:
     return {
         normalised(name): component.id
         for component in release.components
-        if isinstance(component.source, PipSource)
+        if isinstance(component.source, PipSource) and component.source.project is None
         for name, _ in component.source.distributions
     }
 

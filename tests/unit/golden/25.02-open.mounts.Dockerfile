@@ -13,10 +13,12 @@
 # Ray                      2.42.1, pip
 # vLLM                     0.7.2, pip
 # Transformers             4.48.3+ali (installed: 4.48.3), pip, in place of the vendor's build of the same version
+# ljperf                   0.1.0, pip
 
 FROM lj-image/base-os:bookworm-75e779bac3c7
 
-ENV NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
+ENV LJPERF_HOOKS="check,compile" \
+    NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
     NVIDIA_VISIBLE_DEVICES="all" \
     PIP_BREAK_SYSTEM_PACKAGES="1"
 
@@ -213,6 +215,15 @@ RUN --mount=type=bind,source=layers/shared.triton,target=/tmp/lj-image \
 # component: shared
 # 36.0 MiB: aiohappyeyeballs 2.7.1, aiohttp 3.14.5, aiosignal 1.4.0, annotated-types 0.8.0, attrs 26.1.0, certifi 2026.10.19.post1, charset-normalizer 3.5.3, click 8.5.1 and 36 more
 RUN --mount=type=bind,source=layers/shared,target=/tmp/lj-image \
+    PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
+        --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
+        --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
+        --requirement /tmp/lj-image/requirements.txt
+
+# layer: ljperf
+# component: ljperf
+# of ours: ljperf 0.1.0
+RUN --mount=type=bind,source=layers/ljperf,target=/tmp/lj-image \
     PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install \
         --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \

@@ -13,6 +13,7 @@
 # Ray                      2.42.1, pip
 # vLLM                     0.7.2, pip
 # Transformers             4.48.3+ali (installed: 4.48.3), pip, in place of the vendor's build of the same version
+# ljperf                   0.1.0, pip
 
 FROM lj-image/base-os:bookworm-75e779bac3c7 AS base
 
@@ -192,9 +193,18 @@ RUN PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install --root /t
         --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
         --requirement /tmp/lj-image/requirements.txt
 
+FROM base AS ljperf
+# of ours: ljperf 0.1.0
+COPY layers/ljperf /tmp/lj-image
+RUN PIP_CONSTRAINT='' PYTHONDONTWRITEBYTECODE=1 python3 -m pip install --root /tmp/lj-image-root \
+        --no-index --find-links /tmp/lj-image --no-deps --require-hashes --no-compile --no-cache-dir \
+        --no-warn-script-location --root-user-action=ignore --disable-pip-version-check \
+        --requirement /tmp/lj-image/requirements.txt
+
 FROM base
 
-ENV NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
+ENV LJPERF_HOOKS="check,compile" \
+    NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
     NVIDIA_VISIBLE_DEVICES="all" \
     PIP_BREAK_SYSTEM_PACKAGES="1"
 
@@ -285,6 +295,10 @@ COPY --from=shared.triton /tmp/lj-image-root/ /
 # layer: shared
 # component: shared
 COPY --from=shared /tmp/lj-image-root/ /
+
+# layer: ljperf
+# component: ljperf
+COPY --from=ljperf /tmp/lj-image-root/ /
 
 # layer: protected packages
 # keeps a later pip install from replacing them; smallest, so last

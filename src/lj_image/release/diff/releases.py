@@ -52,7 +52,7 @@ def contents_of_release(release: Release, cache_dir: Path, *, revision: str | No
         image=release.image,
         variant=release.variant,
         components=parts_of(release),
-        distributions=_distributions(release, lock) if lock else None,
+        distributions=_distributions(planned) if planned else None,
         complete=release.base.facts.complete,
         base=release.base.name,
         layers=tuple(map(_layer, planned.layers)) if planned else None,
@@ -97,13 +97,13 @@ def _builder_of(planned: Plan, cache_dir: Path) -> tuple[str | None, tuple[str, 
     return record.built.builder, ()
 
 
-def _distributions(release: Release, lock: Lock) -> dict[str, Distribution]:
-    """Return what the base has, and over it what the lock names."""
-    of_base = release.base.facts.packages.items()
+def _distributions(planned: Plan) -> dict[str, Distribution]:
+    """Return what the base has, and over it what is installed."""
+    of_base = planned.release.base.facts.packages.items()
     found = {name: Distribution(name, version, pinned=False) for name, version in of_base}
     return found | {
         item.name: Distribution(item.name, item.version, item.component, item.artifact.sha256)
-        for item in lock.distributions
+        for item in planned.installed()
     }
 
 
