@@ -93,6 +93,8 @@ class ProfileEntry(Strict):
     """Which types of manifests are taken: of the OCI, of Docker, or any."""
     attestations: bool | None = None
     """Whether an index may name attestations beside its images."""
+    referrers: bool | None = None
+    """Whether manifests that say something about an image are taken beside it: signatures, bills of materials."""
     zstd: bool | None = None
     """Whether layers may be in zstd."""
     immutable_tags: bool | None = None

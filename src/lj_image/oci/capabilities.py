@@ -30,6 +30,8 @@ class Capabilities:
     media_types: MediaTypes = "any"
     attestations: bool = True
     """Whether an index may name attestations beside its images."""
+    referrers: bool = True
+    """Whether manifests that say something about an image are taken beside it: signatures, bills of materials."""
     zstd: bool = True
     immutable_tags: bool = False
     """Whether a tag that exists can never be set again, not even to the same digest."""

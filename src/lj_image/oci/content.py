@@ -48,6 +48,8 @@ class Content:
     """Each before those that name it, so the last one is what a tag points to."""
     blobs: tuple[Blob, ...]
     """Each once."""
+    referrers: tuple[Content, ...] = ()
+    """What says something about its documents, and about each other: signatures, bills of materials."""
 
     @property
     def root(self) -> Document:

@@ -58,7 +58,7 @@ def of_kind(content: Content, kind: Kind) -> Content:
     converted: dict[Digest, Document] = {}
     for document in content.documents:
         converted[document.descriptor.digest] = _converted(document, kind, converted)
-    return Content(content.name, tuple(converted.values()), content.blobs)
+    return replace(content, documents=tuple(converted.values()))
 
 
 def _converted(document: Document, kind: Kind, done: dict[Digest, Document]) -> Document:
@@ -103,7 +103,7 @@ def _below(content: Content, root: Document) -> Content:
     needed = {item.digest for item in _named(root, known.get)} | {root.descriptor.digest}
     documents = (*(item for digest, item in known.items() if digest in needed and item != root), root)
     blobs: tuple[Blob, ...] = tuple(blob for blob in content.blobs if blob.descriptor.digest in needed)
-    return Content(content.name, documents, blobs)
+    return replace(content, documents=documents, blobs=blobs)
 
 
 def _named(document: Document, find: Callable[[Digest], Document | None]) -> Iterable[Descriptor]:

@@ -48,7 +48,7 @@ def _manifest(registry: Registry, repository: str, wanted: str) -> FetchedManife
     try:
         return registry.manifest(repository, wanted)
     except RegistryError as error:
-        raise _unreadable(error) from None
+        raise unreadable(error) from None
 
 
 def _open_at(registry: Registry, repository: str, item: Descriptor, offset: int) -> Stream:
@@ -56,7 +56,7 @@ def _open_at(registry: Registry, repository: str, item: Descriptor, offset: int)
         return SourceStream(registry.open_blob(repository, item, offset))
     except RegistryError as error:
         if not offset or error.status != 200:
-            raise _unreadable(error) from None
+            raise unreadable(error) from None
     # The whole blob in answer to a range: RFC 9110 §14.2 lets a server pass over it. What lies before is read past.
     stream = _open_at(registry, repository, item, 0)
     try:
@@ -79,7 +79,7 @@ class SourceStream:
         try:
             return self._stream.read(size)
         except RegistryError as error:
-            raise _unreadable(error) from None
+            raise unreadable(error) from None
         except CutOff:
             raise ArtifactError("the source was cut off") from None
 
@@ -96,5 +96,6 @@ class SourceStream:
         self.close()
 
 
-def _unreadable(error: RegistryError) -> ArtifactError:
+def unreadable(error: RegistryError) -> ArtifactError:
+    """Return a source's failure: nobody who is to get its content is to blame for it."""
     return ArtifactError(f"the source cannot be read: {error.message}", hint=error.hint)

@@ -5,7 +5,6 @@ Protocol: https://github.com/opencontainers/distribution-spec/blob/main/spec.md,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urljoin
@@ -13,9 +12,9 @@ from urllib.parse import urljoin
 from lj_image.oci.values import Value
 from lj_image.registry.client import Registry
 from lj_image.registry.faults import refused
+from lj_image.registry.links import following
 
 _MOST_PAGES: Final = 1000
-_NEXT: Final = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
 _UNSUPPORTED: Final = frozenset({400, 404, 405})
 """What registries that delete by digest alone answer to a tag: UNSUPPORTED, DIGEST_INVALID, or nothing of the kind."""
 
@@ -26,10 +25,10 @@ def tags_of(registry: Registry, repository: str) -> Iterator[str]:
     for _ in range(_MOST_PAGES):
         response = registry.connection.ask("GET", path, registry.scopes(repository), what)
         yield from Value.parse(response.content, what)["tags"].texts()
-        following = _NEXT.search(response.headers.get("Link", ""))
-        if following is None:
+        link = following(response.headers.get("Link", ""))
+        if link is None:
             return
-        path = registry.connection.safe(urljoin(str(response.request.url), following[1]))
+        path = registry.connection.safe(urljoin(str(response.request.url), link))
 
 
 def delete_tag(registry: Registry, repository: str, tag: str) -> bool:

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from lj_image.registry.access import is_loopback
 from lj_image.registry.client import Intent, Registry
 from lj_image.registry.content import content_at
 from lj_image.registry.faults import RegistryError
+from lj_image.registry.referrers import with_referrers
 from lj_image.release.mirror import Proof
 from lj_image.release.record import Record
 from lj_image.release.references import targets
@@ -140,6 +141,7 @@ def content_from(
     wanted = promised(promises(record), digest, tag, verify=verify)
     with open_registry(reference.host, intent="pull") as registry, _cut_off_by_ctrl_c(registry):
         found = _found(registry, reference, wanted, digest)
+        found = replace(found, content=with_referrers(registry, reference.repository, found.content))
         if found.promise is None and digest is None:
             say(f"{reference} holds {found.content.root.descriptor.digest}; no record of this machine says what it is")
         yield found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lj_image.errors import ArtifactError, PublishError
 from lj_image.oci.capabilities import MIB, Capabilities
 from lj_image.oci.content import Content
 from lj_image.oci.media_types import compression_of
 from lj_image.oci.pruning import of_kind, without_attestations
+from lj_image.registry.referrers import subject_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,32 @@ def fitted(content: Content, takes: Capabilities) -> Fitted:
                 f"{converted.root.descriptor.digest} instead of {found.root.descriptor.digest}"
             )
             found = converted
+    found, dropped = _with_fitting_referrers(content, found, takes)
+    notes.extend(dropped)
     _require_taken(found, takes)
     return Fitted(found, tuple(notes))
+
+
+def _with_fitting_referrers(content: Content, found: Content, takes: Capabilities) -> tuple[Content, tuple[str, ...]]:
+    """Return content with those referrers that are taken, and are about what is published."""
+    if not content.referrers:
+        return found, ()
+    if not takes.referrers:
+        note = f"without its {_referrers(len(content.referrers))}: a registry of the kind {takes.profile} refuses them"
+        return replace(found, referrers=()), (note,)
+    published = {document.descriptor.digest for document in found.documents}
+    kept: list[Content] = []
+    for referrer in content.referrers:  # what one is about stands before it
+        if subject_of(referrer) in published:
+            published.add(referrer.root.descriptor.digest)
+            kept.append(referrer)
+    lost = len(content.referrers) - len(kept)
+    notes = (f"without {_referrers(lost)} of what is published here in another form",) if lost else ()
+    return replace(found, referrers=tuple(kept)), notes
+
+
+def _referrers(count: int) -> str:
+    return "one referrer" if count == 1 else f"{count} referrers"
 
 
 def left_out(before: Content, after: Content, why: str) -> str:

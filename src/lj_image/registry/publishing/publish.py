@@ -14,6 +14,7 @@ from lj_image.errors import LjImageError, PublishError
 from lj_image.oci.capabilities import Capabilities
 from lj_image.oci.content import Blob, Content
 from lj_image.registry.connection import CutOff
+from lj_image.registry.publishing.attached import put_referrers
 from lj_image.registry.publishing.documents import put_documents
 from lj_image.registry.publishing.fitting import Fitted, fitted
 from lj_image.registry.publishing.place import Place, Placed
@@ -40,6 +41,11 @@ class _Asked:
         if self.placed.state != "planned" or self.fitted is None or self.held is None:
             return False
         return self.fitted.content.root.descriptor.digest not in self.held.digests.values()
+
+    @property
+    def may_lack_referrers(self) -> bool:
+        """Whether a place that has the image has to be asked for what is said of it, which may be newer."""
+        return self.placed.state == "already" and self.fitted is not None and bool(self.fitted.content.referrers)
 
 
 def publish_content(
@@ -124,7 +130,7 @@ class _Run:
         wanting = [item for item in self._asked if item.lacks_content]
         deliveries = self._brought(wanting, journal, parallel)
         for item in self._asked:
-            if item.placed.state == "planned" and not item.lacks_content:
+            if item.may_lack_referrers or (item.placed.state == "planned" and not item.lacks_content):
                 self._complete(item.placed.place.destination)
         complete = {destination: ready.result() for destination, ready in self._ready.items()}
         results = [self._result(item, complete, deliveries) for item in self._asked]
@@ -132,7 +138,8 @@ class _Run:
             return tuple(results)
         if any(result.state in ("failed", "refused") for result in results):
             return tuple(_withheld(result) for result in results)
-        tagged = self._pool.map(self._tagged, complete.values())
+        untagged = (item for item in complete.values() if item.placed.state != "already")
+        tagged = self._pool.map(self._tagged, untagged)
         by_place = {item.placed.place.destination: item.placed for item in tagged}
         return tuple(
             replace(by_place.get(result.place.destination, result), delivery=result.delivery) for result in results
@@ -165,11 +172,18 @@ class _Run:
     def _with_documents(self, item: _Asked) -> _Asked:
         assert item.fitted is not None
         destination, found = item.placed.place.destination, item
+
+        def say(words: str) -> None:
+            self._watcher.says(destination, words)
+
         try:
             if item.lacks_content:
-                stored = put_documents(destination, item.fitted, lambda words: self._watcher.says(destination, words))
+                stored = put_documents(destination, item.fitted, say)
                 found = replace(item, fitted=stored, placed=replace(item.placed, notes=stored.notes))
-            return found if self._hold else self._tagged(found)
+            assert found.fitted is not None
+            attached = put_referrers(destination, found.fitted, say)
+            found = replace(found, fitted=attached, placed=replace(found.placed, notes=attached.notes))
+            return found if self._hold or found.placed.state == "already" else self._tagged(found)
         except LjImageError as error:
             return replace(found, placed=_failed(found.placed, error))
         except CutOff:
