@@ -1,0 +1,28 @@
+"""In place of `ljperf benchmark`: takes as long as `--steps` says in tenths of a second, and notes when.
+
+SLEEPER_LOG gets a line when it begins and one when it ends. `--sequence 13` fails as a GPU without memory does.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+
+def note(what: str) -> None:
+    with Path(os.environ["SLEEPER_LOG"]).open("a") as out:
+        out.write(what + "\n")
+
+
+words = dict(zip(sys.argv, sys.argv[1:], strict=False))
+name = Path(words["--json"]).stem
+note(f"+{name}")
+time.sleep(int(words["--steps"]) / 10)
+note(f"-{name}")
+if words.get("--sequence") == "13":
+    print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+    print("the end")
+    sys.exit(1)
+result = {"complete": True, "tokens_per_second": 50.0, "memory": {"allocated": 4}, "setup": {"framework": "ddp"}}
+Path(words["--json"]).write_text(json.dumps(result))
