@@ -1,4 +1,4 @@
-"""Several ranks on this machine's CPUs, for tests: torchrun in a process group of its own, so that none outlives a test."""
+"""Several ranks on this machine's CPUs, for tests: torchrun, and none outlives its test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 TESTS = Path(__file__).resolve().parent
+GRACE_S = 35  # torchrun waits 30 s for ranks that ignore SIGTERM
 
 
 def run_ranks(
@@ -47,18 +48,27 @@ def run_alone(
     try:
         out, err = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
+        end(child)
         out, err = child.communicate()
         raise AssertionError(f"not ended after {timeout_s} s:\n{out[-4000:]}\n{err[-4000:]}") from None
     except BaseException:
-        os.killpg(child.pid, signal.SIGKILL)
+        end(child)
         raise
     assert not check or child.returncode == 0, f"exit code {child.returncode}:\n{out[-4000:]}\n{err[-8000:]}"
     return subprocess.CompletedProcess(list(command), child.returncode, out, err)
 
 
+def end(child: subprocess.Popen[str]) -> None:
+    """Let torchrun end its ranks, which are in sessions of their own; if it does not, end it alone."""
+    child.terminate()
+    try:
+        child.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 def environment(changes: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment for a rank: one thread, no accelerator, the package's sources and tests on the path."""
+    """This process's environment for a rank: one thread, no accelerator, sources and tests on the path."""
     kept = {key: value for key, value in os.environ.items() if key not in RANK_VARIABLES}
     path = os.pathsep.join([str(SOURCES), str(TESTS), *filter(None, [kept.get("PYTHONPATH")])])
     return kept | {"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1", "PYTHONPATH": path} | dict(changes)

@@ -20,15 +20,16 @@ def write_whole(path: str | Path, text: str) -> None:
     Raises ReportNotWrittenError (no space, no folder, no permission); an older file of that name then stays as it was.
     """
     target = Path(path)
-    partial: str | None = None
+    partial: Path | None = None
     try:
-        descriptor, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with open(descriptor, "w", encoding="utf-8") as out:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        partial = Path(name)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(partial, 0o666 & ~_umask())
-        os.replace(partial, target)
+        partial.chmod(0o666 & ~_umask())
+        partial.replace(target)
     except OSError as error:
         raise ReportNotWrittenError(
             f"cannot be written: {error.strerror or error}",
@@ -38,7 +39,7 @@ def write_whole(path: str | Path, text: str) -> None:
     finally:
         if partial is not None:
             with contextlib.suppress(OSError):
-                os.unlink(partial)
+                partial.unlink(missing_ok=True)
 
 
 def _umask() -> int:

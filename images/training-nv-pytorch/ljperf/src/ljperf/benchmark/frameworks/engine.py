@@ -1,0 +1,64 @@
+"""DeepSpeed, with its own engine."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ljperf.benchmark.frameworks.job import Job, StepLoop, built, dtype_of, mean
+from ljperf.benchmark.place import Place
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+def prepare(job: Job) -> StepLoop:
+    """Build the model (under ZeRO-3 already in parts), compile if asked, and hand it to DeepSpeed."""
+    import deepspeed
+
+    calm(job.place)
+    stage3 = job.setup.zero_stage == 3
+    config = dict(job.config)
+    inside = deepspeed.zero.Init(config_dict_or_path=config) if stage3 else contextlib.nullcontext()
+    model = built(job, dtype_of(job.setup.precision), inside)
+    if job.setup.compiled and stage3:
+        _compile_blocks(model, job.request.backend)
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+    if job.setup.compiled and not stage3:
+        engine.compile(backend=job.request.backend)
+    return StepLoop(_stepper(engine), job.batches(), job.setup.accumulation, job.place.device)
+
+
+def calm(place: Place) -> None:
+    """Let DeepSpeed say only what is wrong, and on CPU talk through gloo.
+
+    Its own communicator over shared memory would be compiled at first use: half a minute, and there may be no compiler.
+    """
+    import deepspeed.comm.torch as comm
+    from deepspeed.utils import logger
+
+    logger.setLevel(logging.WARNING)
+    if place.kind == "cpu" and hasattr(comm, "build_shm_op"):
+        comm.build_shm_op = lambda: None
+
+
+def _compile_blocks(model: nn.Module, backend: str) -> None:
+    from ljperf.compiling import compile_blocks
+
+    compile_blocks(model, backend=backend)
+
+
+def _stepper(engine: Any) -> Any:
+    def step(batches: Sequence[torch.Tensor]) -> float:
+        losses = []
+        for ids in batches:
+            loss = engine(input_ids=ids, labels=ids, use_cache=False)["loss"]
+            engine.backward(loss)
+            engine.step()  # DeepSpeed counts: only the last of an accumulation steps
+            losses.append(loss.detach())
+        return mean(losses)
+
+    return step
