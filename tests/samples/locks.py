@@ -19,7 +19,7 @@ def made_up_lock(
     distributions = [
         distribution(name, version, component.id, size_bytes=sizes.get(name, 10 * KIB))
         for component in release.components
-        if isinstance(component.source, PipSource)
+        if isinstance(component.source, PipSource) and component.source.project is None
         for name, version in component.source.distributions
     ]
     archives = tuple(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from lj_image.catalog.catalog import shown
 from lj_image.catalog.names import normalised
 from lj_image.errors import Location, ManifestError
 
@@ -116,4 +117,4 @@ def _require_inside(folder: Path, names: Iterable[str]) -> None:
 
 
 def _at(path: Path) -> Location:
-    return Location(str(path))
+    return Location(shown(path))

@@ -93,13 +93,17 @@ def test_an_engine_loads_it_layer_by_layer(built: Built, engine: docker.APIClien
 
 def test_what_was_installed_runs(built: Built, scratch: Scratch) -> None:
     script = """
+    trinket; python3 -c 'import sys; print("trinket" in sys.modules)'; python3 -m pip show trinket | grep Version
     pwd; gadget; gadget-window; gadget-script; gadget-shell; "/usr/share/assembled notes/run"; echo "$GREETING"
     python3 -c 'import gadget_pure, gadget_plat, common.shared, bulk; print(common.shared.HERE)'
     python3 -m pip check; python3 -m pip show -f gadget | grep -c .
     cat /usr/local/etc/gadget.conf; head -c 7 /usr/include/python3.11/gadget/gadget.h
     """
     said = scratch.printed(IMAGE, ["sh", "-ec", script])
-    assert said.splitlines()[:8] == [
+    assert said.splitlines()[:11] == [
+        "trinket of ours, naïve",
+        "True",
+        "Version: 1.2",
         "/work space",
         "gadget 1.0",
         "gadget 1.0",
