@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from testinfra.backend.base import BaseBackend, CommandResult
 from testinfra.host import Host
 
+from lj_image.verify.channel import DEFAULT_TIMEOUT_S
 from lj_image.verify.frames import Output
 
 
@@ -15,7 +16,7 @@ class Shell(Protocol):
 
     name: str
 
-    def run(self, command: str | bytes) -> Output: ...  # noqa: D102
+    def run(self, command: str | bytes, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Output: ...  # noqa: D102
 
 
 class ChannelBackend(BaseBackend):  # type: ignore[misc]  # testinfra has no types for us
@@ -28,9 +29,9 @@ class ChannelBackend(BaseBackend):  # type: ignore[misc]  # testinfra has no typ
         self._shell = shell
 
     def run(self, command: str, *args: str, **kwargs: Any) -> CommandResult:
-        """Run a command inside the container."""
+        """Run a command inside the container; `timeout_s=…` for one that may take longer than others."""
         encoded = self.get_command(command, *args).encode(errors="surrogateescape")
-        output = self._shell.run(encoded)
+        output = self._shell.run(encoded, **kwargs)
         return self.result(output.exit_code, encoded, output.stdout, output.stderr)
 
     def get_encoding(self) -> str:

@@ -74,3 +74,5 @@ def test_testinfra_runs_through_the_channel(channel: Channel) -> None:
     assert host.check_output("echo %s", "it's") == "it's"
     assert host.file("/etc/passwd").exists
     assert host.run("printf '\\303\\244'").stdout == "ä"
+    with pytest.raises(ChannelError, match=r"no end after 0.3 s"):
+        host.run("sleep 30", timeout_s=0.3)
