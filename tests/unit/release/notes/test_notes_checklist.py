@@ -203,9 +203,9 @@ OPEN_FACTS = (
     ),
     Fact(
         "recompute",
-        "what recomputation there is",
-        ("`gradient_checkpointing=True`",),
-        ("`gradient_checkpointing=True`",),
+        "what recommends, and what it is not",
+        ("predicting model is not public", "first layers that fits", "until `ljperf calibrate` has measured yours"),
+        ("预测模型未公开", "能放下的最少层数", "直到 `ljperf calibrate` 在您的设备上测量"),
     ),
     Fact("accl", "NCCL for ACCL-N", ("NCCL 2.23.4 stands in for it",), ("以 NCCL 2.23.4 代替",)),
     Fact(
@@ -214,8 +214,24 @@ OPEN_FACTS = (
         ("none of these steps was measured", "for AC2 BaseOS"),
         ("以上各步均未测量", "代替 AC2 BaseOS"),
     ),
-    Fact("enable", "nobody reads the variable", ("nothing in this one reads it",), ("没有组件会读取它",)),
-    Fact("launch", "there is no ljperf", ("it is not in this one",), ("本镜像不含",)),
+    Fact(
+        "compile",
+        "what ljperf does, and where that was measured",
+        ("`ljperf` does from outside", "On two processors, with a Llama of two layers", "one graph without a break"),
+        ("由 `ljperf` 在外部实现", "在两个 CPU 进程上以两层 Llama", "1 个计算图、0 个 graph break"),
+    ),
+    Fact(
+        "enable",
+        "the hook of ljperf reads both",
+        ("a hook of `ljperf`", "stays as it was, recomputation of every layer", "`LJPERF_HOOKS=` turns off"),
+        ("由 `ljperf` 的钩子读取", "每一层都重计算", "`LJPERF_HOOKS=` 会关闭"),
+    ),
+    Fact(
+        "launch",
+        "ljperf is ours, and no speed is claimed",
+        ("is our own program, not the vendor's", "no speed on a GPU is claimed"),
+        ("是我们自己的程序，并非厂商的同名工具", "不对 GPU 上的速度作任何声明"),
+    ),
     Fact("usage", "both are public builds", ("both are the public builds",), ("二者均为公开构建",)),
 )
 

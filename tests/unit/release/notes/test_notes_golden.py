@@ -29,6 +29,7 @@ FOUND = {
     "ray": "2.42.1",
     "vllm": "0.7.2",
     "transformers": "4.48.3",
+    "ljperf": "0.1.0",
 }
 """As the libraries and the metadata of a real image said."""
 VERIFIED = record_of("training-nv-pytorch", "25.02", "open", FOUND, ((PUBLIC, None), (INSIDE, "cn-beijing")))
