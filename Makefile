@@ -8,8 +8,8 @@ PYTEST_ARGS ?=
 BENCH ?= all
 BENCH_JSON ?=
 python := .venv/bin/python
-# Programs inside an image are projects of their own, with tests of their own.
-image_tests := $(wildcard images/*/*/tests)
+# Programs inside an image are projects of their own, with tests and an environment of their own.
+image_projects := $(patsubst %/pyproject.toml,%,$(wildcard images/*/*/pyproject.toml))
 
 .PHONY: help
 help: ## Show this list
@@ -21,13 +21,19 @@ demo: ## Take 25.02 (variant open) all the way: lint, lock, build, verify, push 
 	@scripts/demo
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests, the integration tests on a real engine and registry
+test: test-unit test-images test-integration ## Run all tests, the integration tests on a real engine and registry
 
 .PHONY: test-unit
 test-unit: venv ## Run the tests that need neither engine nor network
 	$(python) -m pytest tests/unit --junitxml=build/reports/unit.xml $(PYTEST_ARGS)
-	for tests in $(image_tests); do (cd "$$tests/.." && \
-		PYTHONPATH=src $(CURDIR)/$(python) -m pytest -p no:cacheprovider tests $(PYTEST_ARGS)); done
+
+.PHONY: test-images
+test-images: venv ## Run the tests of the programs inside images, each in an environment of its own
+	for project in $(image_projects); do \
+		scripts/ensure-project-venv "$$project"; \
+		(cd "$$project" && .venv/bin/python -m pytest -p no:cacheprovider \
+			--junitxml=$(CURDIR)/build/reports/image-$${project##*/}.xml $(PYTEST_ARGS)); \
+	done
 
 .PHONY: test-integration
 test-integration: ## Run the tests on a real engine and registry
@@ -56,6 +62,10 @@ lint: venv
 .PHONY: types
 types: venv
 	$(python) -m mypy
+	for project in $(image_projects); do \
+		(cd "$$project" && MYPYPATH=src $(CURDIR)/$(python) -m mypy --strict --python-version 3.11 \
+			--ignore-missing-imports --follow-imports=silent --cache-dir $(CURDIR)/.mypy_cache src); \
+	done
 
 .PHONY: generated
 generated: venv
