@@ -60,7 +60,7 @@ class Measurement:
         mounts.append(f"{result.parent.resolve()}:{RESULTS_INSIDE}")
         variables = {**dict(step.environment), "PYTHONPATH": INSIDE}
         return [
-            *("docker", "run", "--rm", "--name", name, "--ipc=host", "--network=host", "--ulimit", "memlock=-1"),
+            *("docker", "run", "--rm", "--name", name, "--ipc=host", "--network=host"),
             *(("--gpus", "all") if Path("/dev/nvidiactl").exists() else ()),
             *(word for mount in mounts for word in ("--volume", mount)),
             *(word for key, value in variables.items() for word in ("--env", f"{key}={value}")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -17,7 +18,8 @@ from ljperf.errors import UsageError
 from ljperf.report.files import write_whole
 
 GRACE_S = 15  # an interrupted benchmark ends its ranks and saves what it has
-LAST_LINES = 12  # of a failed run: enough for a Python traceback's end
+LONGEST_REASON = 300  # characters
+NOISE = ("destroy_process_group", "docker run --help")  # said after the error, and not about it
 FAILURES_IN_A_ROW = 2  # a step that failed twice without success between would fail again
 
 
@@ -84,17 +86,21 @@ def _one(step: Step, turn: int, folder: Path, run: Runner) -> Run:
     ended = read(folder, step, turn) if code == 0 else None
     if ended:
         return ended
-    return Run(step.name, turn, None, _reason(code, log))
+    return Run(step.name, turn, None, reason_of(code, log))
 
 
-def _reason(code: int, log: Path) -> str:
+def reason_of(code: int, log: Path) -> str:
+    """Why a run failed: out of memory before all else, then the last line that it said."""
     try:
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        lines = []
-    said = "; ".join(line.strip() for line in lines[-2:]) or "it said nothing"
+        text = ""
+    lines = [re.sub(r"^\[rank\d+\]:", "", line).strip() for line in text.splitlines()]
+    memory = [line for line in lines if "out of memory" in line.lower()]
+    telling = [line for line in lines if line and not any(noise in line for noise in NOISE)]
+    said = telling[-1] if telling else "it said nothing"
     ended = f"ended by signal {-code}" if code < 0 else f"exit code {code}" if code else "no complete result"
-    return f"{ended}: {said} (all of it: {log.name})"
+    return f"{ended}: {(memory[-1] if memory else said)[:LONGEST_REASON]} (all of it: {log.name})"
 
 
 def _result(folder: Path, step: Step, turn: int) -> Path:

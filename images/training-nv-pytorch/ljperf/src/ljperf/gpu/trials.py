@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ljperf.ablation.runs import reason_of
+
 RESULT_KEYS = ("complete", "tokens_per_second", "memory", "setup")
 
 
@@ -68,19 +70,6 @@ def _read(result: Path) -> Mapping[str, Any] | None:
         return None
     whole = isinstance(document, dict) and all(document.get(key) for key in RESULT_KEYS)
     return document if whole else None
-
-
-def reason_of(code: int, log: Path) -> str:
-    """Why it failed: out of memory before all else, then the last line that it said."""
-    try:
-        lines = [
-            line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
-        ]
-    except OSError:
-        lines = []
-    memory = next((line for line in reversed(lines) if "out of memory" in line.lower()), None)
-    said = memory or (lines[-1] if lines else "it said nothing")
-    return f"exit code {code}: {said[:300]}"
 
 
 def this_program() -> tuple[str, ...]:
