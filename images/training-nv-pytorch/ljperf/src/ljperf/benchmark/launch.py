@@ -97,7 +97,8 @@ def _outcome(code: int, said: Iterable[str], into: Path) -> dict[str, Any] | Non
     error = _first_error(into) or RankFailedError(_reason(code, said), hint="its last words are above")
     if result is None:
         raise error
-    return {**result, "complete": False, "failure": _described(error)}
+    ended = result["ended"] if result["ended"] != "well" else "failed"
+    return {**result, "complete": False, "ended": ended, "failure": _described(error)}
 
 
 def _described(error: LjperfError) -> str:
@@ -137,6 +138,7 @@ def _first_error(into: Path) -> LjperfError | None:
 def _reason(code: int, said: Iterable[str]) -> str:
     text = "\n".join(said)
     # torchrun's summary of the first failure: "rank : 1 (local_rank: 1)", "exitcode : -9 (pid: 1234)"
+    text = text[text.rfind("Root Cause") :]
     failed = re.search(r"rank\s*:\s*(\d+).*?exitcode\s*:\s*(-?\d+)", text, re.DOTALL)
     if not failed:
         return f"the launcher ended with exit code {code}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ljperf.errors import UsageError
+from ljperf.models.limits import check_sequence
 from ljperf.models.shape import ModelShape
 from ljperf.setup import FRAMEWORKS, Attention, Framework, Loss, Precision, TrainingSetup
 
@@ -127,13 +128,9 @@ def setup_of(
 
 
 def sequence_of(request: Request, shape: ModelShape) -> int:
-    """Tokens per sequence. Raises UsageError beyond the model's maximum."""
+    """Tokens per sequence. Raises SequenceTooLongError beyond the model's maximum."""
     sequence = min(DEFAULT_SEQUENCE, shape.max_positions) if request.sequence is None else request.sequence
-    if sequence > shape.max_positions:
-        message = f"a sequence of {sequence} tokens is over the maximum of {shape.name}, {shape.max_positions}"
-        raise UsageError(message, hint=f"give --sequence {shape.max_positions} or less")
-    if sequence < 2:
-        raise UsageError("a sequence needs two tokens: the first predicts the second")
+    check_sequence(shape, sequence)
     return sequence
 
 

@@ -1,7 +1,7 @@
 """What is kept of a run: one JSON document, also of a run that ended early.
 
-Keys that others read: `complete`, `ended`, `tokens_per_second`, `tokens_per_second_per_device`, `step_seconds` (median, p95,
-mean, min, max, all), `mfu`, `hfu` (None without a known peak), `memory` (bytes, the largest of all ranks: allocated,
+Keys that others read: `complete`, `ended`, `tokens_per_second`, `tokens_per_second_per_device`, `step_seconds` (median,
+p95, mean, min, max, all), `mfu`, `hfu` (None without a known peak), `memory` (bytes, the most of all ranks: allocated,
 reserved, host), `loss` (first, last, all), `compile` (graphs, breaks, reasons), `setup` (every field of TrainingSetup),
 `versions`, `seed`.
 """

@@ -14,9 +14,9 @@ from ljperf.benchmark import checks, ds_config, usage
 from ljperf.benchmark.frameworks.job import Job
 from ljperf.benchmark.place import Place, found, joined
 from ljperf.benchmark.request import Request, read_ds_config, setup_of, uses_deepspeed
-from ljperf.benchmark.result import Machine, Measured, document, merged
+from ljperf.benchmark.result import Ended, Machine, Measured, document, merged
 from ljperf.benchmark.saving import Saver, nothing_on_stdout
-from ljperf.benchmark.steps import Meter, Tracer
+from ljperf.benchmark.steps import Meter, NotFiniteLossError, Tracer
 from ljperf.errors import LjperfError
 from ljperf.models.catalog import model_named
 
@@ -40,7 +40,7 @@ class Run:
     machine: Machine
     notes: tuple[str, ...]
 
-    def result(self, measured: Measured, complete: bool, failure: str | None = None) -> dict[str, Any]:
+    def result(self, measured: Measured, ended: Ended = "well", failure: str | None = None) -> dict[str, Any]:
         """The document of this run."""
         job = self.job
         return document(
@@ -49,7 +49,7 @@ class Run:
             job.setup,
             self.machine,
             measured,
-            complete=complete,
+            ended=ended,
             failure=failure,
             notes=self.notes,
         )
@@ -103,7 +103,7 @@ def _measure(run: Run, partial_path: Path | None, say: Say) -> dict[str, Any] | 
             loop.run(meter)
         except (LjperfError, KeyboardInterrupt, Exception) as error:
             if first and meter.done:
-                raise EndedEarlyError(_partly(run, meter, _reason(error)), error) from error
+                raise EndedEarlyError(_partly(run, meter, *_reason(error)), error) from error
             raise
     return _agreed(run, meter)
 
@@ -115,14 +115,18 @@ def _meter(run: Run, saver: Saver, talk: Say) -> Meter:
         phase = "warm-up" if meter.done <= meter.warmup else "measured" if len(meter.seconds) < meter.steps else "last"
         took = f", {meter.seconds[-1]:.3f} s" if meter.seconds else ""
         talk(f"step {meter.done} of {meter.total} ({phase}): loss {meter.losses[-1]:.4f}{took}")
-        saver.offer(partial(_partly, run, meter, "the run had not ended when this was saved"))
+        saver.offer(partial(_partly, run, meter, "failed", "the run had not ended when this was saved"))
 
     tracer = _Trace(job.request.trace, job.place) if job.request.trace else None
     return Meter(job.request.warmup, job.request.steps, _synchroniser(job.place), tracer=tracer, after=after)
 
 
-def _reason(error: BaseException) -> str:
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{error}" or type(error).__name__
+def _reason(error: BaseException) -> tuple[Ended, str]:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", "interrupted"
+    if isinstance(error, LjperfError):
+        return "diverged" if isinstance(error, NotFiniteLossError) else "failed", error.message
+    return "failed", f"{type(error).__name__}: {error}"
 
 
 def _synchroniser(place: Place) -> Callable[[], None]:
@@ -137,9 +141,9 @@ def _seen(run: Run, meter: Meter) -> Measured:
     return Measured(tuple(meter.seconds), tuple(meter.losses), usage.peaks(run.job.place), usage.graphs())
 
 
-def _partly(run: Run, meter: Meter, failure: str) -> dict[str, Any]:
+def _partly(run: Run, meter: Meter, ended: Ended, failure: str) -> dict[str, Any]:
     notes = (*run.notes, "partial: times of rank 0 alone")
-    return replace(run, notes=notes).result(_seen(run, meter), complete=False, failure=failure)
+    return replace(run, notes=notes).result(_seen(run, meter), ended, failure)
 
 
 def _agreed(run: Run, meter: Meter) -> dict[str, Any] | None:
@@ -149,7 +153,7 @@ def _agreed(run: Run, meter: Meter) -> dict[str, Any] | None:
     mine = _seen(run, meter)
     everyone: list[Any] = [None] * run.job.place.world_size
     dist.all_gather_object(everyone, mine)
-    return run.result(merged(everyone), complete=True) if run.job.place.rank == 0 else None
+    return run.result(merged(everyone)) if run.job.place.rank == 0 else None
 
 
 class _Trace(Tracer):

@@ -106,10 +106,7 @@ def _measured(
             result = launch.kept(Path(folder))
             if result is None:
                 raise
-            return {**result, "complete": False, "failure": INTERRUPTED}
-
-
-INTERRUPTED = "interrupted"
+            return {**result, "complete": False, "ended": "interrupted", "failure": "interrupted"}
 
 
 def _check_early(request: Request, world_size: int, known: bool) -> None:
@@ -174,10 +171,10 @@ def _deliver(result: dict[str, Any] | None, json_path: Path | None, html_path: P
 
 
 def _ended_early(result: dict[str, Any]) -> int:
-    if result["failure"] == INTERRUPTED:
+    if result["ended"] == "interrupted":
         return 130
     measured = len(result["step_seconds"]["all"])
     message = f"ended early: {result['failure']}"
-    if not measured or str(result["failure"]).startswith("the loss is"):
+    if not measured or result["ended"] == "diverged":
         raise LjperfError(message)
     raise PartialResultError(message, hint=f"the {measured} measured steps are kept, marked as not complete")

@@ -19,7 +19,7 @@ def prepare(job: Job) -> StepLoop:
     """Build the model (under ZeRO-3 already in parts), compile if asked, and hand it to DeepSpeed."""
     import deepspeed
 
-    calm(job.place)
+    join(job.place)
     stage3 = job.setup.zero_stage == 3
     config = dict(job.config)
     inside = deepspeed.zero.Init(config_dict_or_path=config) if stage3 else contextlib.nullcontext()
@@ -32,17 +32,20 @@ def prepare(job: Job) -> StepLoop:
     return StepLoop(_stepper(engine), job.batches(), job.setup.accumulation, job.place.device)
 
 
-def calm(place: Place) -> None:
-    """Let DeepSpeed say only what is wrong, and on CPU talk through gloo.
+def join(place: Place) -> None:
+    """Let DeepSpeed join our group, say only what is wrong, and on CPU talk through gloo.
 
     Its own communicator over shared memory would be compiled at first use: half a minute, and there may be no compiler.
     """
+    import deepspeed
     import deepspeed.comm.torch as comm
     from deepspeed.utils import logger
 
     logger.setLevel(logging.WARNING)
     if place.kind == "cpu" and hasattr(comm, "build_shm_op"):
         comm.build_shm_op = lambda: None
+    # Else zero.Init, which may come first, believes that it is alone.
+    deepspeed.init_distributed(dist_backend="nccl" if place.kind == "cuda" else "gloo", auto_mpi_discovery=False)
 
 
 def _compile_blocks(model: nn.Module, backend: str) -> None:

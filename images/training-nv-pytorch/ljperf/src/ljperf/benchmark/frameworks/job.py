@@ -88,7 +88,7 @@ def built(job: Job, dtype: torch.dtype, inside: contextlib.AbstractContextManage
 def recompute(model: nn.Module, job: Job) -> None:
     """Let the first layers recompute."""
     if job.setup.recompute_layers:
-        from ljperf.recompute import apply_to_first
+        from ljperf.recompute.layers import apply_to_first
 
         apply_to_first(model, job.setup.recompute_layers)
 

@@ -36,9 +36,9 @@ def prepare(job: Job) -> TrainerLoop:
 
     transformers.utils.logging.set_verbosity_error()
     if job.config:
-        from ljperf.benchmark.frameworks.engine import calm
+        from ljperf.benchmark.frameworks.engine import join
 
-        calm(job.place)
+        join(job.place)
     arguments = _arguments(job)
     dtype = dtype_of(job.setup.precision) if job.config else torch.float32
     return TrainerLoop(job, built(job, dtype), arguments)
