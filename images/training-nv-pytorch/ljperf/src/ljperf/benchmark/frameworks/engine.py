@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,9 @@ def join(place: Place) -> None:
     Its own communicator over shared memory would be compiled at first use: half a minute, and there may be no compiler.
     """
     import deepspeed
-    import deepspeed.comm.torch as comm
     from deepspeed.utils import logger
+
+    comm = importlib.import_module("deepspeed.comm.torch")  # as an attribute, this name is PyTorch itself
 
     logger.setLevel(logging.WARNING)
     if place.kind == "cpu" and hasattr(comm, "build_shm_op"):
@@ -49,9 +51,9 @@ def join(place: Place) -> None:
 
 
 def _compile_blocks(model: nn.Module, backend: str) -> None:
-    from ljperf.compiling import compile_blocks
+    from ljperf.compiling.blocks import compile_blocks
 
-    compile_blocks(model, backend=backend)
+    compile_blocks(model, backend=backend, zero_stage=3)
 
 
 def _stepper(engine: Any) -> Any:
