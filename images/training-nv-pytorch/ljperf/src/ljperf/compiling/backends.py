@@ -46,7 +46,9 @@ def _missing(
     if not installed("triton"):
         return "Triton, which is not installed"
     # Triton compiles a small launcher in C for each kernel, with whatever it finds.
-    return None if _compiler("CC", CC, environ, which) else "a C compiler (gcc) for Triton's launchers, and there is none"
+    return (
+        None if _compiler("CC", CC, environ, which) else "a C compiler (gcc) for Triton's launchers, and there is none"
+    )
 
 
 def _compiler(

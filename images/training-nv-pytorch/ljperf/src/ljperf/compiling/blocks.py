@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ljperf.compiling.attention import keep_causal_a_constant
 from ljperf.compiling.backends import training_device, usable_backend
 from ljperf.compiling.cache import keep_cache
 from ljperf.compiling.finding import Stack, has_experts, has_parameters, stacks_of
@@ -67,6 +68,7 @@ def compile_blocks(
             hint="call compile_blocks before deepspeed.initialize, or set LJ_COMPILE=1",
         )
     keep_cache()
+    keep_causal_a_constant()
     usable = usable_backend(backend, device or training_device())
     if usable.why_not:
         say(f"blocks are compiled by {usable.name}, which makes no faster kernels: {usable.why_not}")
@@ -107,7 +109,7 @@ def _install(
         function = _forward_of(module)
         compiled = shared.setdefault(function, CompiledFunction(function, backend, options))
         forward = BlockForward(module, name, compiled)
-        module.forward = forward  # type: ignore[method-assign]
+        module.forward = forward
         yield forward
 
 
@@ -115,7 +117,8 @@ def _forward_of(module: nn.Module) -> Callable[..., Any]:
     """The forward as a function of the module and its arguments; one that was set on the instance is its own."""
     own = module.__dict__.get("forward")
     if own is None:
-        return type(module).forward
+        function: Callable[..., Any] = type(module).forward
+        return function
     if isinstance(own, BlockForward):
         return own.function.function
 

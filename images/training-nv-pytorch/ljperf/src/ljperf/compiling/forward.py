@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ljperf.compiling.backends import WITHOUT_COMPILER
-from ljperf.compiling.notice import first_line, say
+from ljperf.compiling.notice import reason_of, say
 
 if TYPE_CHECKING:
     import torch
@@ -115,7 +115,7 @@ class BlockForward:
             return self._after(error, *args, **kwargs)
 
     def _after(self, error: Exception, *args: Any, **kwargs: Any) -> Any:
-        reason = first_line(error)
+        reason = reason_of(error)
         kind = type(self.block).__name__
         if _is_backend_error(error) and self.function.backend != WITHOUT_COMPILER:
             say(f"{self.function.backend} cannot compile {kind}, so {WITHOUT_COMPILER} does: {reason}")
