@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,7 @@ class BlockForward:
         self.function = function
         self.reason: str | None = None
         """Why it runs uncompiled; None while it is compiled."""
+        self._is_plain = False
         functools.update_wrapper(self, function.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,6 +111,9 @@ class BlockForward:
         # Within another graph this is a part of that; and a key-value cache would make a graph for each layer.
         if self.reason or torch.compiler.is_compiling() or _has_cache(args, kwargs):
             return self.function.function(self.block, *args, **kwargs)
+        if not self._is_plain:
+            self._is_plain = True
+            _make_parameters_plain(self.block)
         try:
             return self.function(self.block, *args, **kwargs)
         except _compile_errors() as error:
@@ -124,6 +129,17 @@ class BlockForward:
         self.reason = reason
         say(f"{self.name} ({kind}) runs uncompiled: {reason}", key=f"{kind} {reason}")
         return self.function.function(self.block, *args, **kwargs)
+
+
+def _make_parameters_plain(block: nn.Module) -> None:
+    """Replace DeepSpeed's dictionary of parameters, which gathers what is looked up: a leaf has all of it already.
+
+    Dynamo of PyTorch 2.5 finds no parameter in that class, so that no block would be compiled. DeepSpeed sets a mark
+    on each dictionary, which needs an OrderedDict.
+    """
+    for module in block.modules():
+        if type(module._parameters).__name__ == "ZeROOrderedDict":
+            module._parameters = OrderedDict(module._parameters.items())  # looks nothing up
 
 
 def _has_cache(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

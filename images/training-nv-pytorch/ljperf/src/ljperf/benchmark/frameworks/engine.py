@@ -41,7 +41,7 @@ def join(place: Place) -> None:
     import deepspeed
     from deepspeed.utils import logger
 
-    comm = importlib.import_module("deepspeed.comm.torch")  # as an attribute, this name is PyTorch itself
+    comm: Any = importlib.import_module("deepspeed.comm.torch")  # as an attribute, this name is PyTorch itself
 
     logger.setLevel(logging.WARNING)
     if place.kind == "cpu" and hasattr(comm, "build_shm_op"):

@@ -99,10 +99,19 @@ def blocks(model: nn.Module) -> nn.ModuleList:
     return layers
 
 
-def compile_each(model: nn.Module, backend: str) -> None:
-    """Compile the blocks one by one: one graph serves all, and whatever surrounds them stays as it is."""
+def compile_each(model: nn.Module, backend: str, device: str) -> None:
+    """Compile the blocks one by one: one graph serves all, and whatever surrounds them stays as it is.
+
+    Where the backend lacks its compiler, by one that makes no kernels; a line says so.
+    """
+    from ljperf.compiling.backends import usable_backend
+    from ljperf.compiling.notice import say
+
+    usable = usable_backend(backend, device)
+    if usable.why_not:
+        say(f"blocks are compiled by {usable.name}, which makes no faster kernels: {usable.why_not}")
     for block in blocks(model):
-        block.compile(backend=backend)
+        block.compile(backend=usable.name)
 
 
 def mean(values: Sequence[torch.Tensor]) -> float:

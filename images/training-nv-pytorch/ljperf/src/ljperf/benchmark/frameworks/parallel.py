@@ -28,7 +28,7 @@ def prepare(job: Job) -> StepLoop:
 
     model = built(job, torch.float32).to(job.place.device)
     if job.setup.compiled:
-        compile_each(model, job.request.backend)
+        compile_each(model, job.request.backend, job.place.kind)
     ids = [job.place.local_rank] if job.place.kind == "cuda" else None
     wrapped = DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True)
     step = _stepper(wrapped, optimizer_for(wrapped, job), job)

@@ -27,9 +27,14 @@ def prepare(job: Job) -> StepLoop:
     import torch
     from accelerate import init_empty_weights
 
+    if job.place.kind == "cpu" and not _knows_cpus(torch.__version__):
+        from ljperf.benchmark.frameworks.wrapped import prepare as prepare_wrapped
+
+        return prepare_wrapped(job)
+
     model = built(job, torch.float32, init_empty_weights(include_buffers=False))
     if job.setup.compiled:
-        compile_each(model, job.request.backend)
+        compile_each(model, job.request.backend, job.place.kind)
     _shard(model, job)
     _fill(model, job)
     step = _stepper(model, optimizer_for(model, job))
@@ -46,6 +51,12 @@ def _shard(model: nn.Module, job: Job) -> None:
     for block in blocks(model):
         fully_shard(block, **how)
     fully_shard(model, **how)
+
+
+def _knows_cpus(version: str) -> bool:
+    """Up to PyTorch 2.5, FSDP2 asks for CUDA streams whatever the device."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (major, minor) >= (2, 6)
 
 
 def _fsdp() -> tuple[Any, Any]:
