@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ljperf.ablation.report import gain_text
+from ljperf.ablation.statistics import Estimate
 
 PROGRAM = f"{sys.executable} {Path(__file__).with_name('stand_in.py')}"
 SPEEDS = {"": 100, "--compile": 120, "--recompute auto": 150}
@@ -185,3 +187,8 @@ def test_a_gain_that_may_be_chance_is_called_so(bench: Bench) -> None:
     # A speed between 99.99 and 100.09 in both steps: the stand-in adds a hundredth per call.
     ended = bench.run("--repeats", "3", "--steps", "base,compile", STAND_IN_SPEEDS='{"": 100, "--compile": 100}')
     assert "compile: no difference to base is shown" in ended.stdout
+
+
+def test_a_bound_without_meaning_is_not_printed_in_all_its_digits() -> None:
+    assert gain_text(Estimate(1.6, -1.0, 366925.0)) == "+160.0 % (-100.0 … > +1000)"
+    assert gain_text(Estimate(0.204)) == "+20.4 %"

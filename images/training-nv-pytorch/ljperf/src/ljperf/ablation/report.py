@@ -6,6 +6,7 @@ from ljperf.ablation.contributions import Ablation, Contribution
 from ljperf.ablation.statistics import Estimate
 from ljperf.report.table import table
 
+WIDEST = 10.0  # ten times faster: no bound beyond it says anything
 HEADERS = ("step", "runs", "tokens/s", "contribution", "over", "total")
 
 
@@ -30,8 +31,8 @@ def row_of(part: Contribution, repeats: int) -> tuple[str | None, ...]:
 
 def notes_of(ablation: Ablation) -> list[str]:
     """How to read it; what is missing and why; gains that may be chance."""
-    percent = f"{ablation.confidence * 100:.0f} %"
-    notes = [f"{ablation.model}; intervals: {percent} confidence, Student's t over rounds, steps paired by round."]
+    sure = f"{ablation.confidence * 100:.0f} %"
+    notes = [f"{ablation.model}; intervals: {sure} confidence, Student's t over rounds, steps paired by round."]
     notes += [f"{one.name} is left out: {one.why}." for one in ablation.left_out]
     for part in ablation.contributions:
         if part.gain and part.gain.low is not None and not part.gain.excludes(0.0):
@@ -56,5 +57,10 @@ def gain_text(gain: Estimate | None) -> str | None:
     if gain is None:
         return None
     if gain.low is None or gain.high is None:
-        return f"{gain.value * 100:+.1f} %"
-    return f"{gain.value * 100:+.1f} % ({gain.low * 100:+.1f} … {gain.high * 100:+.1f})"
+        return f"{percent(gain.value)} %"
+    return f"{percent(gain.value)} % ({percent(gain.low)} … {percent(gain.high)})"
+
+
+def percent(part: float) -> str:
+    """With a sign; what two noisy repeats give as a bound can have any length, and none of its digits mean anything."""
+    return f"{part * 100:+.1f}" if part < WIDEST else f"> +{WIDEST * 100:.0f}"
