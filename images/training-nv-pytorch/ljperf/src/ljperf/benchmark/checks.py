@@ -35,6 +35,16 @@ def _device(place: Place) -> Any:
     return Device("cpu", memory // max(1, int(os.environ.get("LOCAL_WORLD_SIZE", "1"))), {})
 
 
-def findings(config: Mapping[str, Any], setup: TrainingSetup) -> list[str]:
-    """What `ljperf check` says about the config that reaches DeepSpeed, a line each; nothing without DeepSpeed."""
-    return []
+def findings(given: Mapping[str, Any], complete: Mapping[str, Any], setup: TrainingSetup) -> list[str]:
+    """What `ljperf check` says about the config that reaches DeepSpeed, a line each; sizes that we derived are ours."""
+    from ljperf.dsconfig.check import findings as found
+
+    chosen = given.get("zero_optimization", {})
+    reaching = complete["zero_optimization"]
+    zero = {key: value for key, value in reaching.items() if key in OURS or chosen.get(key, "auto") != "auto"}
+    seen = {**complete, "zero_optimization": zero}
+    lines = found(seen, transformers=setup.framework == "hf", world_size=setup.world_size)
+    return [f"check: {line.severity} at {line.pointer or '/'}: {line.message}" for line in lines]
+
+
+OURS = ("stage", "reduce_bucket_size")

@@ -7,13 +7,10 @@ from typing import Any
 
 from ljperf.benchmark.place import Place
 from ljperf.benchmark.request import Request
-from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
 
 
-def complete(
-    given: Mapping[str, Any], setup: TrainingSetup, request: Request, shape: ModelShape, place: Place
-) -> dict[str, Any]:
+def complete(given: Mapping[str, Any], setup: TrainingSetup, request: Request, place: Place) -> dict[str, Any]:
     """The user's config with what it leaves open (absent or "auto"); without one, all of it from the setup."""
     config = dict(given)
     for key, value in _batch(setup).items():

@@ -71,8 +71,10 @@ def run_rank(request: Request, partial_path: Path | None, say: Say = lambda _: N
         if request.recompute == "auto":
             setup, why = checks.recommended(shape, setup, place, request.headroom)
             notes.append(why)
-        complete = ds_config.complete(config, setup, request, shape, place) if uses_deepspeed(request) else {}
-        notes += checks.findings(complete, setup)
+        complete: dict[str, Any] = {}
+        if uses_deepspeed(request):
+            complete = ds_config.complete(config, setup, request, place)
+            notes += checks.findings(config, complete, setup)
         job = Job(request, shape, setup, place, complete)
         return _measure(Run(job, _machine(place, setup.precision), tuple(notes)), partial_path, say)
 

@@ -8,12 +8,11 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ljperf.benchmark.frameworks.job import Job, StepLoop, built, dtype_of, mean
+from ljperf.benchmark.frameworks.job import Job, StepLoop, built, compile_each, dtype_of, mean
 from ljperf.benchmark.place import Place
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
 
 
 def prepare(job: Job) -> StepLoop:
@@ -21,15 +20,11 @@ def prepare(job: Job) -> StepLoop:
     import deepspeed
 
     join(job.place)
-    stage3 = job.setup.zero_stage == 3
     config = dict(job.config)
-    inside = deepspeed.zero.Init(config_dict_or_path=config) if stage3 else contextlib.nullcontext()
+    inside = deepspeed.zero.Init(config_dict_or_path=config) if job.setup.zero_stage == 3 else contextlib.nullcontext()
     model = built(job, dtype_of(job.setup.precision), inside)
-    if job.setup.compiled and stage3:
-        _compile_blocks(model, job.request.backend)
+    compile_each(model, job)
     engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
-    if job.setup.compiled and not stage3:
-        engine.compile(backend=job.request.backend)
     return StepLoop(_stepper(engine), job.batches(), job.setup.accumulation, job.place.device)
 
 
@@ -48,12 +43,6 @@ def join(place: Place) -> None:
         comm.build_shm_op = lambda: None
     # Else zero.Init, which may come first, believes that it is alone.
     deepspeed.init_distributed(dist_backend="nccl" if place.kind == "cuda" else "gloo", auto_mpi_discovery=False)
-
-
-def _compile_blocks(model: nn.Module, backend: str) -> None:
-    from ljperf.compiling.blocks import compile_blocks
-
-    compile_blocks(model, backend=backend, zero_stage=3)
 
 
 def _stepper(engine: Any) -> Any:

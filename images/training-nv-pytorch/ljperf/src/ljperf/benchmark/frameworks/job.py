@@ -90,7 +90,10 @@ def recompute(model: nn.Module, job: Job) -> None:
     if job.setup.recompute_layers:
         from ljperf.recompute.layers import apply_to_first
 
-        apply_to_first(model, job.setup.recompute_layers)
+        # Reentrant: what Transformers does by default, and all that works with compiled blocks under ZeRO-3. FSDP2
+        # gathers a block again through hooks on its output, which the reentrant form's first forward has none of.
+        reentrant = job.setup.framework not in ("fsdp", "ddp")
+        apply_to_first(model, job.setup.recompute_layers, use_reentrant=reentrant)
 
 
 def blocks(model: nn.Module) -> nn.ModuleList:
@@ -99,19 +102,13 @@ def blocks(model: nn.Module) -> nn.ModuleList:
     return layers
 
 
-def compile_each(model: nn.Module, backend: str, device: str) -> None:
-    """Compile the blocks one by one: one graph serves all, and whatever surrounds them stays as it is.
+def compile_each(model: nn.Module, job: Job) -> None:
+    """Compile the blocks one by one, before any framework wraps them: one graph serves all."""
+    if job.setup.compiled:
+        from ljperf.compiling.blocks import compile_blocks
 
-    Where the backend lacks its compiler, by one that makes no kernels; a line says so.
-    """
-    from ljperf.compiling.backends import usable_backend
-    from ljperf.compiling.notice import say
-
-    usable = usable_backend(backend, device)
-    if usable.why_not:
-        say(f"blocks are compiled by {usable.name}, which makes no faster kernels: {usable.why_not}")
-    for block in blocks(model):
-        block.compile(backend=usable.name)
+        stage = job.setup.zero_stage or None
+        compile_blocks(model, backend=job.request.backend, zero_stage=stage, device=job.place.kind)
 
 
 def mean(values: Sequence[torch.Tensor]) -> float:

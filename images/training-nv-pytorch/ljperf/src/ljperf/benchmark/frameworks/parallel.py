@@ -27,8 +27,7 @@ def prepare(job: Job) -> StepLoop:
     from torch.nn.parallel import DistributedDataParallel
 
     model = built(job, torch.float32).to(job.place.device)
-    if job.setup.compiled:
-        compile_each(model, job.request.backend, job.place.kind)
+    compile_each(model, job)
     ids = [job.place.local_rank] if job.place.kind == "cuda" else None
     wrapped = DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True)
     step = _stepper(wrapped, optimizer_for(wrapped, job), job)

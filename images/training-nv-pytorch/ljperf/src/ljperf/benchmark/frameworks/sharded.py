@@ -33,8 +33,7 @@ def prepare(job: Job) -> StepLoop:
         return prepare_wrapped(job)
 
     model = built(job, torch.float32, init_empty_weights(include_buffers=False))
-    if job.setup.compiled:
-        compile_each(model, job.request.backend, job.place.kind)
+    compile_each(model, job)
     _shard(model, job)
     _fill(model, job)
     step = _stepper(model, optimizer_for(model, job))

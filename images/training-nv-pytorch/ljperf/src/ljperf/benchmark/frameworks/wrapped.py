@@ -30,8 +30,7 @@ def prepare(job: Job) -> StepLoop:
 
     model = built(job, torch.float32)
     kinds = {type(block) for block in blocks(model)}
-    if job.setup.compiled:
-        compile_each(model, job.request.backend, job.place.kind)
+    compile_each(model, job)
     precision = MixedPrecision(param_dtype=dtype_of(job.setup.precision), reduce_dtype=torch.float32)
     wrapped = FullyShardedDataParallel(
         model,
