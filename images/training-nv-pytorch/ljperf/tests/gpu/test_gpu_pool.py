@@ -75,6 +75,7 @@ def test_what_does_not_fit_in_the_time_is_left_out_and_said(tmp_path: Path, note
 def test_a_trial_ends_with_its_parts_time(tmp_path: Path, noted: Path) -> None:
     (ended,) = pool(tmp_path, None).run([trial("a", 600)], Clock(RESERVE_S + 1.5).share(1, 1))
     assert ended.result is None
+    assert ended.failure == "left out: ended, no time left"
     assert ended.wall_s < 20
     assert "-a" not in noted.read_text()
 

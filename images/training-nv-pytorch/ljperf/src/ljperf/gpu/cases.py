@@ -80,10 +80,7 @@ GRID: Final = (
 
 TINY: Final = Request("ddp", "tiny", sequence=32, steps=2, warmup=1, device="cpu")
 
-SMOKE_GRID: Final = (
-    Case("ddp-b1-s32", TINY),
-    Case("ddp-b2-s32-2", replace(TINY, micro_batch=2, recompute="2")),
-)
+SMOKE_GRID: Final = (Case("ddp-b2-s32-2", replace(TINY, micro_batch=2, recompute="2")),)
 
 SMOKE_GAINS: Final = (
     Case("tiny-full", replace(TINY, recompute="full")),

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ljperf.ablation.commands import Measurement
 from ljperf.ablation.measure import Outcome, measure
 from ljperf.ablation.steps import Asked
+from ljperf.errors import LjperfError
 from ljperf.gpu.cases import GRID, SMOKE_GRID, Case, fitting, gains
 from ljperf.gpu.clock import Clock, Share
 from ljperf.gpu.machine import Machine
@@ -63,13 +64,13 @@ class Session:
         cases = self._fitting("grid", GRID if self.machine.is_gpu else SMOKE_GRID)
         pool = Pool(runs, self.program, self._capacity(), AT_ONCE if self.machine.is_gpu else 1, RUN_S, self.say)
         done = pool.run([case.trial for case in cases], share)
-        self.found = replace(self.found, grid=done, errors=tuple(errors_of(done)))
+        self.found = replace(self.found, grid=done, errors=self._errors(done))
 
     def gains(self, share: Share, runs: Path) -> None:
         """What do recomputing less and compiling gain? One after the other: these are timed."""
         pool = Pool(runs, self.program, expected_s=RUN_S, say=self.say)
         done = pool.run([case.trial for case in gains(self.machine.memory_bytes)], share)
-        self.found = replace(self.found, gains=done, errors=(*self.found.errors, *errors_of(done)))
+        self.found = replace(self.found, gains=done, errors=(*self.found.errors, *self._errors(done)))
 
     def ablation(self, share: Share, runs: Path) -> None:
         """Step by step, through the command that users have; as many repeats as there is time for."""
@@ -105,6 +106,18 @@ class Session:
                 self._leave_out(f"{part}: {case.name} is predicted to need more than this device has")
         return chosen
 
+    def _errors(self, done: Iterable[Ended]) -> tuple[Error, ...]:
+        """Predicted against measured, for the runs that the planner has an answer for."""
+        found: list[Error] = []
+        for one in done:
+            try:
+                error = error_of(one)
+            except LjperfError as unknown:
+                self._leave_out(f"planner: {one.trial.name}: {unknown}")
+            else:
+                found += [error] if error else []
+        return tuple(found)
+
     def _leave_out(self, why: str) -> None:
         self.say(why)
         self.found = replace(self.found, left_out=(*self.found.left_out, why))
@@ -118,13 +131,16 @@ class Session:
         return max(small, default=RUN_S)
 
 
-def errors_of(done: Iterable[Ended]) -> Iterable[Error]:
-    """Predicted against measured, from the setup that the run itself wrote down."""
-    for one in done:
-        if one.result is not None and one.allocated:
-            setup = TrainingSetup(**one.result["setup"])
-            predicted = peak_of(model_named(one.result["model"]), setup).bytes
-            yield Error(one.trial.name, predicted, one.allocated)
+def error_of(one: Ended) -> Error | None:
+    """Predicted against measured, from the setup that the run itself wrote down; None where no memory was measured.
+
+    Raises LjperfError where the planner knows no answer.
+    """
+    if one.result is None or not one.allocated:
+        return None
+    setup = TrainingSetup(**one.result["setup"])
+    predicted = peak_of(model_named(one.result["model"]), setup).bytes
+    return Error(one.trial.name, predicted, one.allocated)
 
 
 def _ablation(gpu: bool, program: tuple[str, ...], timeout_s: float) -> tuple[Asked, Measurement]:

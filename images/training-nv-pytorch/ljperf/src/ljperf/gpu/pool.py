@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -97,11 +97,14 @@ class Pool:
     def _reap(self, share: Share) -> list[Ended]:
         over: list[Ended] = []
         for running in tuple(self._running):
-            if running.child.poll() is None and share.left_s > 0:
+            late = running.child.poll() is None
+            if late and share.left_s > 0:
                 continue
-            if running.child.poll() is None:
+            if late:
                 end(running.child)
             found = running.over()
+            if late and found.result is None:
+                found = replace(found, failure="left out: ended, no time left")
             self._running.remove(running)
             self.expected_s = max(min(self.expected_s, 600.0), found.wall_s) if found.result else self.expected_s
             self.say(line_of(found))
