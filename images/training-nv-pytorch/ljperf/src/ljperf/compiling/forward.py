@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ljperf.compiling.backends import WITHOUT_COMPILER
 from ljperf.compiling.notice import reason_of, say
+from ljperf.compiling.parameters import simplify_parameters
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +30,8 @@ class CompiledFunction:
     """Further arguments of torch.compile, such as `mode`."""
     length: int | None = None
     """The sequence length seen first; 0 once there was another."""
+    needs_simple_parameters: bool = False
+    """This Dynamo could trace no block before its parameters' dictionaries were simplified."""
     _compiled: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -114,12 +117,17 @@ class BlockForward:
         if not self._is_plain:
             self._is_plain = True
             _make_parameters_plain(self.block)
+        if self.function.needs_simple_parameters:
+            simplify_parameters(self.block)
         try:
             return self.function(self.block, *args, **kwargs)
         except _compile_errors() as error:
             return self._after(error, *args, **kwargs)
 
     def _after(self, error: Exception, *args: Any, **kwargs: Any) -> Any:
+        if simplify_parameters(self.block):
+            self.function.needs_simple_parameters = True
+            return self(*args, **kwargs)
         reason = reason_of(error)
         kind = type(self.block).__name__
         if _is_backend_error(error) and self.function.backend != WITHOUT_COMPILER:
