@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ljperf.memory.states import element_bytes
+from ljperf.memory.states import autocasts, element_bytes, stream_bytes
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
 
@@ -76,8 +76,7 @@ def _first_norm(shape: ModelShape, setup: TrainingSetup) -> Moment:
 
 def _widths(shape: ModelShape, setup: TrainingSetup) -> tuple[int, int]:
     """Bytes of a tensor of the hidden width, and of one of the MLP's."""
-    size = element_bytes(setup)
-    return size * shape.hidden * setup.tokens, size * shape.ffn * setup.tokens
+    return stream_bytes(setup) * shape.hidden * setup.tokens, element_bytes(setup) * shape.ffn * setup.tokens
 
 
 def _routed(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Moment, ...]:
@@ -97,9 +96,11 @@ def saved_by_norm(shape: ModelShape, setup: TrainingSetup) -> int:
     size = element_bytes(setup)
     if setup.compiled:
         return setup.tokens * (4 * shape.hidden + 4)
+    if autocasts(setup):  # fp32 input and normalised input, and a cast for each of two or three products
+        return setup.tokens * (12 * shape.hidden + 4)
     return setup.tokens * ((4 + 2 * size) * shape.hidden + 4)
 
 
 def norm_backward(shape: ModelShape, setup: TrainingSetup) -> int:
     """Bytes of the tensors while an RMSNorm's mean of squares is differentiated: counted, not derived."""
-    return (12 if setup.precision == "fp32" else 18) * shape.hidden * setup.tokens
+    return (12 if stream_bytes(setup) == 4 else 18) * shape.hidden * setup.tokens

@@ -1,4 +1,4 @@
-"""Weights that are whole on a device for a while although they are shared: ZeRO-3's and FSDP's gathers.
+"""Weights that are on a device for a while beside its own: ZeRO-3's and FSDP's gathers, autocast's copies.
 
 DeepSpeed counts in elements; its habits were read in 0.16.4 (`partitioned_param_coordinator.py`).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ljperf.memory.states import block_weights, element_bytes, embedding_and_head, shard, sharding_of
+from ljperf.memory.states import autocasts, block_weights, element_bytes, embedding_and_head, sharding_of
 from ljperf.models.parameters import parameters_of
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
@@ -46,6 +46,8 @@ def gathers_of(shape: ModelShape, setup: TrainingSetup) -> Gathers:
             return _fsdp(shape, setup)
         case "zero1" | "zero2":
             return _bucketed(shape, setup)
+        case "none" if autocasts(setup):
+            return _autocast(shape, setup)
         case _:
             return NOTHING
 
@@ -54,6 +56,12 @@ def _bucketed(shape: ModelShape, setup: TrainingSetup) -> Gathers:
     """ZeRO-1 and 2 share no weights, yet a gradient larger than a bucket is reduced on its own, out of place."""
     head = shape.vocab * shape.hidden
     return Gathers(0, 0, 0, element_bytes(setup) * head if setup.zero_stage == 2 else 0, 0)
+
+
+def _autocast(shape: ModelShape, setup: TrainingSetup) -> Gathers:
+    """No rank lacks a weight, yet autograd keeps autocast's copy of each Linear weight from forward to backward."""
+    size, weights = element_bytes(setup), parameters_of(shape).linear_per_layer
+    return Gathers(size * shape.vocab * shape.hidden, size * weights, size * weights, 0, 0)
 
 
 def _zero3(shape: ModelShape, setup: TrainingSetup) -> Gathers:

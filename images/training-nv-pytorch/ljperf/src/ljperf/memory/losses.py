@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ljperf.memory.states import element_bytes
+from ljperf.memory.states import autocasts, element_bytes, stream_bytes
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
 
@@ -22,8 +22,10 @@ class LossBytes:
 
     saved: int
     """Log-softmax, kept for backward."""
-    transient: int
-    """On top of it at the loss's peak."""
+    forward: int
+    """On top of it when the forward ends."""
+    backward: int
+    """On top of it when the backward begins."""
     head_backward: int
     """Gradients of logits and hidden states while the head's own gradient is computed."""
     early_gradient: int
@@ -35,22 +37,35 @@ class LossBytes:
 def loss_bytes(shape: ModelShape, setup: TrainingSetup) -> LossBytes:
     """Bytes of the loss: 12 per vocabulary entry and token for one sequence, 14 for several, with bf16 logits."""
     size, tokens = element_bytes(setup), setup.tokens
-    shared = 2 * size * shape.head_dim * tokens + 16 * tokens
+    shared = shared_bytes(shape, setup, stream_bytes(setup))
     if setup.loss != "plain":
         return _chunked(shape, setup, shared)
     shifted, whole = shape.vocab * (tokens - setup.micro_batch), shape.vocab * tokens
     saved = 4 * shifted
     # Forward: logits, in fp32 too unless they are, and shifted if that copies. Backward: two gradients.
     forward = 4 * whole + (size * whole if size == 2 else 0) + (4 * shifted if setup.micro_batch > 1 else 0)
+    forward += _last_hidden(shape, setup)
     head_backward = size * whole + size * shape.hidden * tokens
-    return LossBytes(saved, max(8 * shifted, forward), head_backward, 0, shared)
+    return LossBytes(saved, forward, 8 * shifted, head_backward, 0, shared)
+
+
+def shared_bytes(shape: ModelShape, setup: TrainingSetup, size: int) -> int:
+    """Cosine and sine in the residual stream's type, and two vectors of int64 per token."""
+    return (2 * size * shape.head_dim + 16) * setup.tokens
+
+
+def _last_hidden(shape: ModelShape, setup: TrainingSetup) -> int:
+    """Under autocast the head saves a cast, and the fp32 hidden states live beside it until the forward ends."""
+    return 4 * shape.hidden * setup.tokens if autocasts(setup) else 0
 
 
 def _chunked(shape: ModelShape, setup: TrainingSetup, shared: int) -> LossBytes:
     size = element_bytes(setup)
     chunk = min(CHUNK_TOKENS, setup.tokens - setup.micro_batch)
-    # Two fp32 tensors per chunk; from the second chunk on beside one and its bf16 gradient of the chunk before.
-    per_entry = 8 if setup.tokens <= CHUNK_TOKENS else 12 + size
+    second = min(CHUNK_TOKENS, setup.tokens - setup.micro_batch - chunk)
+    # Two fp32 tensors per chunk, the second chunk's beside one and its bf16 gradient of the first.
+    entries = max(8 * chunk, (6 if size == 2 else 4) * chunk + 8 * second)
     hidden = size * shape.hidden * setup.tokens * (2 if setup.micro_batch > 1 else 1)
     gradient = size * shape.vocab * shape.hidden
-    return LossBytes(0, per_entry * shape.vocab * chunk + hidden, hidden, gradient, shared)
+    forward = entries * shape.vocab + hidden + _last_hidden(shape, setup)
+    return LossBytes(0, forward, hidden, hidden, gradient, shared)

@@ -13,8 +13,8 @@ from ljperf.errors import UsageError
 from ljperf.memory.activations import Activations, activations_of
 from ljperf.memory.block import Moment, moments_of, norm_backward
 from ljperf.memory.gathers import Gathers, gathers_of, reused
-from ljperf.memory.losses import LossBytes, loss_bytes
-from ljperf.memory.states import States, element_bytes, sharding_of, states_of
+from ljperf.memory.losses import LossBytes, loss_bytes, shared_bytes
+from ljperf.memory.states import States, autocasts, element_bytes, sharding_of, states_of, stream_bytes
 from ljperf.models.limits import check_sequence
 from ljperf.models.parameters import Parameters, parameters_of
 from ljperf.models.shape import ModelShape
@@ -85,7 +85,9 @@ def step_of(shape: ModelShape, setup: TrainingSetup) -> Step:
     kept = reused(shape, setup) if sharding_of(setup) == "zero3" else 0
     loss, plain = loss_bytes(shape, setup), replace(setup, loss="plain")
     activations = activations_of(shape, plain)
-    norm = activations.head - loss_bytes(shape, plain).saved - loss.shared
+    norm = activations.head - loss_bytes(shape, plain).saved - shared_bytes(shape, setup, element_bytes(setup))
+    if autocasts(setup):
+        activations, norm = _under_autocast(shape, setup, activations), norm + 2 * shape.hidden * setup.tokens
     return Step(
         shape=shape, setup=setup, parameters=parameters_of(shape), states=states_of(shape, setup),
         gathers=gathers_of(shape, setup), activations=activations, loss=loss,
@@ -93,6 +95,17 @@ def step_of(shape: ModelShape, setup: TrainingSetup) -> Step:
        
         norm=max(norm, 0), reused=kept * element_bytes(setup),
     )  # fmt: skip
+
+
+def _under_autocast(shape: ModelShape, setup: TrainingSetup, activations: Activations) -> Activations:
+    """Counted: norms keep fp32 results, and each of five products its own cast of its input; a kept input is fp32."""
+    more = shape.hidden * setup.tokens
+    return replace(
+        activations,
+        per_layer=activations.per_layer + 10 * more,
+        per_recomputed_layer=activations.per_recomputed_layer + 2 * more,
+        recompute_working_set=activations.recompute_working_set + 10 * more,
+    )
 
 
 def peak_of(shape: ModelShape, setup: TrainingSetup) -> Peak:
@@ -126,7 +139,7 @@ def saved_before(step: Step, recomputed: int, layer: int) -> int:
     """Bytes saved by the layers before `layer`: `layer = n` is all of them."""
     inputs, kept = min(layer, recomputed), max(layer - recomputed, 0)
     # Checkpoints hold the causal mask that eager attention is given.
-    mask = element_bytes(step.setup) * step.setup.sequence**2 if recomputed and step.setup.attention == "eager" else 0
+    mask = stream_bytes(step.setup) * step.setup.sequence**2 if recomputed and step.setup.attention == "eager" else 0
     return mask + inputs * step.activations.per_recomputed_layer + kept * step.activations.per_layer
 
 
@@ -150,7 +163,7 @@ def _ends(step: Step, recomputed: int, produced: int) -> dict[str, int]:
     layers = step.shape.layers
     parts = _resident(step, produced, backward=True)
     pinned = _pinned(step, recomputed, layers)
-    parts["gathered weights"] = step.gathers.ends + step.gathers.held + max(step.reused, pinned)
+    parts["weights in use"] = step.gathers.ends + step.gathers.held + max(step.reused, pinned)
     parts["activations"] = saved_before(step, recomputed, layers) + step.norm + step.loss.shared
     return parts
 
@@ -158,7 +171,11 @@ def _ends(step: Step, recomputed: int, produced: int) -> dict[str, int]:
 def _loss(step: Step, recomputed: int) -> Phase:
     parts = _ends(step, recomputed, 0)
     parts["gradients"] += step.loss.early_gradient
-    parts["logits"] = step.loss.saved + step.loss.transient
+    # Autocast's cache also holds the recomputed layers' casts, until the forward ends.
+    cached = step.gathers.block * recomputed if autocasts(step.setup) else 0
+    ends_higher = step.loss.forward + cached > step.loss.backward
+    parts["weights in use"] += cached if ends_higher else 0
+    parts["logits"] = step.loss.saved + (step.loss.forward if ends_higher else step.loss.backward)
     return Phase("loss", parts)
 
 
@@ -172,7 +189,7 @@ def _head(step: Step, recomputed: int) -> Phase:
 def _final_norm(step: Step, recomputed: int) -> Phase:
     tokens, hidden = step.setup.tokens, step.shape.hidden
     parts = _ends(step, recomputed, step.shape.vocab * hidden)
-    parts["gathered weights"] -= step.gathers.ends
+    parts["weights in use"] -= step.gathers.ends
     output = element_bytes(step.setup) * hidden * tokens
     parts["activations"] += norm_backward(step.shape, step.setup) - output
     return Phase("backward of the final norm", parts)
@@ -194,13 +211,13 @@ def _moment(step: Step, recomputed: int, layer: int, moment: Moment) -> Phase:
     parts = _resident(step, produced + moment.gradients, backward=True)
     parts["gradients"] += 0 if step.states.per_gradient else element_bytes(step.setup) * moment.module
     full = step.gathers.reducing and produced >= step.setup.reduce_bucket
-    parts["gathered weights"] = step.gathers.block + step.gathers.held + max(
-        step.reused if after == 0 else 0, _pinned(step, recomputed, layer)
+    parts["weights in use"] = step.gathers.block + step.gathers.held + max(
+        step.reused if after == 0 else 0, _pinned(step, recomputed, layer + 1)
     )  # fmt: skip
     parts["reduction"] = step.gathers.reducing if full else 0
     again = layer < recomputed
-    # In fp32 a block's first norm saves its input as it is: recomputing adds nothing to the copy that was kept.
-    own = step.activations.per_recomputed_layer if again and step.setup.precision != "fp32" else 0
+    # An fp32 input is saved by the block's first norm as it is: recomputing adds nothing to the one that was kept.
+    own = step.activations.per_recomputed_layer if again and stream_bytes(step.setup) == 2 else 0
     parts["activations"] = saved_before(step, recomputed, layer) + own + moment.alive + step.loss.shared
     return Phase(f"{'recompute' if again else 'backward'} of layer {layer}", parts)
 
@@ -212,7 +229,7 @@ def _embedding(step: Step) -> Phase:
     size = element_bytes(step.setup)
     transient = size * embedding if step.shape.tied or not step.states.per_gradient else 0
     parts["gradients"] += transient
-    parts["gathered weights"] = step.gathers.ends + step.gathers.held
+    parts["weights in use"] = step.gathers.ends + step.gathers.held
     parts["reduction"] = step.gathers.reducing
     parts["activations"] = step.loss.shared + size * step.shape.hidden * step.setup.tokens
     return Phase("backward of the embedding", parts)

@@ -16,7 +16,6 @@ from ljperf.setup import TrainingSetup
 Sharding = Literal["none", "zero0", "zero1", "zero2", "zero3", "fsdp"]
 ADAM_STATES = 8  # two fp32 moments per parameter
 MASTER = 4  # one fp32 copy per parameter
-DDP_AUTOCAST_CACHE = 2  # autocast keeps a bf16 copy of each Linear weight for the length of a forward and backward
 
 
 class IndivisibleWorldError(UsageError):
@@ -60,6 +59,16 @@ def sharding_of(setup: TrainingSetup) -> Sharding:
     return stages[setup.zero_stage]
 
 
+def autocasts(setup: TrainingSetup) -> bool:
+    """Are parameters and the residual stream fp32, and only the matrix products of lower precision?"""
+    return sharding_of(setup) == "none" and setup.precision != "fp32"
+
+
+def stream_bytes(setup: TrainingSetup) -> int:
+    """Bytes per element of the residual stream between blocks."""
+    return 4 if autocasts(setup) else element_bytes(setup)
+
+
 def states_of(shape: ModelShape, setup: TrainingSetup) -> States:
     """States of `shape` on one of `setup.world_size` devices.
 
@@ -70,7 +79,7 @@ def states_of(shape: ModelShape, setup: TrainingSetup) -> States:
     parameters = parameters_of(shape)
     match sharding_of(setup):
         case "none":
-            return _replicated(shape, parameters, setup)
+            return _replicated(parameters, setup)
         case "zero0":
             return _zero0(parameters, setup)
         case "zero1" | "zero2":
@@ -86,15 +95,13 @@ def shard(elements: int, ranks: int) -> int:
     return -(-elements // ranks)
 
 
-def _replicated(shape: ModelShape, parameters: Parameters, setup: TrainingSetup) -> States:
+def _replicated(parameters: Parameters, setup: TrainingSetup) -> States:
     """DistributedDataParallel, or Transformers' Trainer without DeepSpeed: fp32 parameters, autocast to bf16 or fp16."""
     total = parameters.total
-    cast = shape.layers * parameters.linear_per_layer + shape.vocab * shape.hidden
-    cache = 0 if setup.precision == "fp32" else DDP_AUTOCAST_CACHE * cast
     if setup.framework == "ddp":  # the benchmark's gradients are views of its buckets, which stay
-        return States(4 * total, ADAM_STATES * total, 4 * total, 0, cache, 0, 4 * total)
+        return States(4 * total, ADAM_STATES * total, 4 * total, 0, 0, 0, 4 * total)
     buckets = 4 * total if setup.world_size > 1 else 0  # Accelerate's default: buckets beside the gradients
-    return States(4 * total, ADAM_STATES * total, 0, 4, buckets + cache, 0, 4 * total)
+    return States(4 * total, ADAM_STATES * total, 0, 4, buckets, 0, 4 * total)
 
 
 def _zero0(parameters: Parameters, setup: TrainingSetup) -> States:

@@ -5,9 +5,13 @@ No memory for weights, no GPU: each operation says what it would allocate. It is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ljperf.errors import UsageError
+from ljperf.memory.gathers import NOTHING
+from ljperf.memory.phases import Peak, simulate, step_of
+from ljperf.memory.states import States, autocasts, stream_bytes
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
 
@@ -16,30 +20,54 @@ if TYPE_CHECKING:
 
 
 def tracked_peak(shape: ModelShape, setup: TrainingSetup) -> int:
-    """Bytes at the peak of one forward and backward in one type, on one rank, without an optimizer.
+    """Bytes at the peak of one forward and backward on one rank, without an optimizer.
 
-    `setup.recompute_layers` of the first layers recompute. Raises UsageError for a sharded setup.
+    `setup.recompute_layers` of the first layers recompute; DDP runs under autocast. Raises UsageError for several
+    ranks or forwards.
     """
-    if setup.world_size != 1 or setup.accumulation != 1:
-        raise UsageError("a tracked step has one rank and one forward", hint="world_size=1, accumulation=1")
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.mem_tracker import MemTracker
 
     from ljperf.models.building import build
 
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[setup.precision]
-    with FakeTensorMode():
-        model = build(shape, dtype=dtype, attention=setup.attention)
+    _refuse_several(setup)
+    half = torch.float16 if setup.precision == "fp16" else torch.bfloat16
+    whole = autocasts(setup) or setup.precision == "fp32"
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        model = build(shape, dtype=torch.float32 if whole else half, attention=setup.attention).train()
         _recompute_first(model, setup.recompute_layers)
-        model.train()
-        ids = torch.randint(0, shape.vocab, (setup.micro_batch, setup.sequence))
+        _install_loss(model, setup)
+        ids = torch.zeros(setup.micro_batch, setup.sequence, dtype=torch.long)
         tracker = MemTracker()
         tracker.track_external(model, ids)
         with tracker:
-            loss = model(input_ids=ids, labels=ids, use_cache=False)["loss"]
+            with torch.autocast("cpu", half, enabled=autocasts(setup)):
+                loss = model(input_ids=ids, labels=ids, use_cache=False)["loss"]
             loss.backward()
     return max(_total(snapshot) for snapshot in tracker.get_tracker_snapshot("peak").values())
+
+
+def predicted_peak(shape: ModelShape, setup: TrainingSetup) -> Peak:
+    """The phase model's peak for the same: parameters, gradients as they come, activations; nothing else."""
+    _refuse_several(setup)
+    step = step_of(shape, setup)
+    size = stream_bytes(setup)
+    bare = States(size * step.parameters.total, 0, 0, size, 0, 0, 0)
+    weights = step.gathers if autocasts(setup) else NOTHING
+    return simulate(replace(step, states=bare, gathers=weights, reused=0), setup.recompute_layers)
+
+
+def _refuse_several(setup: TrainingSetup) -> None:
+    if setup.world_size != 1 or setup.accumulation != 1:
+        raise UsageError("a tracked step has one rank and one forward", hint="world_size=1, accumulation=1")
+
+
+def _install_loss(model: nn.Module, setup: TrainingSetup) -> None:
+    if setup.loss != "plain":
+        from ljperf.benchmark.losses import install
+
+        install(model, setup.loss)
 
 
 def _total(snapshot: dict[str, int]) -> int:
