@@ -94,7 +94,9 @@ def _outcome(code: int, said: Iterable[str], into: Path) -> dict[str, Any] | Non
     result = kept(into)
     if code == 0 and result:
         return result
-    error = _first_error(into) or RankFailedError(_reason(code, said), hint="its last words are above")
+    text = "".join(said)
+    # A rank that a signal ended left no word; what the others said of its silence is not the cause.
+    error = _killed(text) or _first_error(into) or RankFailedError(_reason(code, text), hint="its last words are above")
     if result is None:
         raise error
     ended = result["ended"] if result["ended"] != "well" else "failed"
@@ -135,16 +137,25 @@ def _first_error(into: Path) -> LjperfError | None:
     return error
 
 
-def _reason(code: int, said: Iterable[str]) -> str:
-    text = "\n".join(said)
-    # torchrun's summary of the first failure: "rank : 1 (local_rank: 1)", "exitcode : -9 (pid: 1234)"
-    text = text[text.rfind("Root Cause") :]
-    failed = re.search(r"rank\s*:\s*(\d+).*?exitcode\s*:\s*(-?\d+)", text, re.DOTALL)
-    if not failed:
-        return f"the launcher ended with exit code {code}"
-    rank, status = failed.group(1), int(failed.group(2))
-    how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
-    return f"rank {rank} {how}"
+def _failures(text: str) -> list[tuple[int, int]]:
+    """Ranks and exit codes of torchrun's summary, "rank : 1 (local_rank: 1)" and "exitcode : -9 (pid: 1234)"."""
+    found = re.findall(r"^ *rank +: (\d+).*\n *exitcode +: (-?\d+)", text, re.MULTILINE)
+    return [(int(rank), int(code)) for rank, code in found]
+
+
+def _killed(text: str) -> RankFailedError | None:
+    """The rank that a signal ended, if it was not the launcher's own to end the rest."""
+    own = (-signal.SIGTERM, -signal.SIGINT)
+    for rank, code in _failures(text):
+        if code < 0 and code not in own:
+            hint = "out of host memory? then the kernel's log names it" if code == -signal.SIGKILL else None
+            return RankFailedError(f"rank {rank} was ended by {signal.Signals(-code).name}", hint=hint)
+    return None
+
+
+def _reason(code: int, text: str) -> str:
+    failed = [f"rank {rank} ended with exit code {status}" for rank, status in _failures(text) if status > 0]
+    return failed[0] if failed else f"the launcher ended with exit code {code}"
 
 
 def _listen(child: subprocess.Popen[str], said: deque[str], echo: IO[str]) -> None:
