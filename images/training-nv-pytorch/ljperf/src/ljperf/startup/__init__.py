@@ -143,7 +143,7 @@ def install(environ: "Mapping[str, str]" = os.environ) -> None:
     targets = wanted(environ)
     if not targets:
         return
-    finder = next((each for each in sys.meta_path if getattr(each, "mark", None) == MARK), None)
+    finder: Any = next((each for each in sys.meta_path if getattr(each, "mark", None) == MARK), None)
     if finder is None:
         finder = AfterExecution({})
         sys.meta_path.insert(0, finder)
