@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ljperf.errors import UnknownModelError
-from ljperf.models.building import counted_parameters
+from ljperf.models.building import counted_parameters, transformers_config
 from ljperf.models.catalog import model_named, model_names
 from ljperf.models.flops import flops_per_token, hardware_flops_per_token
+from ljperf.models.from_config import UnknownConfigError, shape_of
 from ljperf.models.limits import SequenceTooLongError, check_sequence
 from ljperf.models.parameters import parameters_of
 
@@ -59,3 +62,14 @@ def test_an_unknown_model_is_told_with_the_closest_names() -> None:
 def test_a_sequence_over_the_models_positions_is_told_with_both_numbers() -> None:
     with pytest.raises(SequenceTooLongError, match=r"512 positions.*513"):
         check_sequence(model_named("tiny"), 513)
+
+
+@pytest.mark.parametrize("name", ["llama3-8b", "llama3.2-1b", "qwen2.5-7b", "mixtral-8x7b", "tiny"])
+def test_a_config_tells_the_shape_that_it_was_made_from(name: str) -> None:
+    shape = model_named(name)
+    assert replace(shape_of(transformers_config(shape)), name=name) == shape
+
+
+def test_a_config_that_is_no_decoders_is_told_by_what_it_lacks() -> None:
+    with pytest.raises(UnknownConfigError, match="num_attention_heads"):
+        shape_of(object())

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    Storage = torch.UntypedStorage
-
 
 class CountError(LjperfError):
     """The block cannot be run for counting."""
@@ -32,7 +30,7 @@ class SavedStorages:
 
     def __init__(self, excluded: Iterable[torch.Tensor]) -> None:
         self._excluded = {key_of(tensor): tensor.untyped_storage() for tensor in excluded}
-        self._kept: dict[int, Storage] = {}
+        self._kept: dict[int, torch.UntypedStorage] = {}
 
     def pack(self, tensor: torch.Tensor) -> torch.Tensor:
         """Note the storage of a tensor that autograd saves."""
@@ -48,7 +46,7 @@ class SavedStorages:
     @property
     def bytes(self) -> int:
         """All of them together."""
-        return sum(storage.nbytes() for storage in self._kept.values())
+        return sum(int(storage.nbytes()) for storage in self._kept.values())
 
 
 def key_of(tensor: torch.Tensor) -> int:
@@ -105,7 +103,7 @@ def captured(module: nn.Module, setup: TrainingSetup) -> tuple[nn.Module, tuple[
     """The first block, and the arguments with which its model calls it."""
     block = module.get_submodule("model.layers.0")
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-    hook = block.register_forward_pre_hook(lambda _, *call: calls.append(call), with_kwargs=True)  # type: ignore[func-returns-value]
+    hook = block.register_forward_pre_hook(lambda _, *call: calls.append(call), with_kwargs=True)
     try:
         module.get_submodule("model")(input_ids=token_ids(setup))
     finally:
