@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from ljperf.benchmark.place import NoDeviceError
 from ljperf.benchmark.request import UnknownFrameworkError
+from ljperf.benchmark.run import NoMemoryError
 from ljperf.cli.benchmark import _deliver, command
 from ljperf.errors import LjperfError, PartialResultError, UnknownModelError, UsageError
 from ljperf.report.files import ReportNotWrittenError
@@ -230,3 +231,20 @@ def test_two_ranks_train(target: str, options: tuple[str, ...], graphs: int, tmp
     assert result["compile"]["graphs"] <= graphs
     assert result["compile"]["breaks"] == 0
     assert all(loss == pytest.approx(6.24, abs=0.1) for loss in result["loss"]["all"])
+
+
+def test_fp16_on_a_cpu_is_refused() -> None:
+    with pytest.raises(NoDeviceError, match="fp16 needs a GPU"):
+        run("--model", "ddp/tiny", "--device", "cpu", "--precision", "fp16", *SHORT)
+
+
+def test_too_little_memory_is_said_with_what_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def full(job: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has …")
+
+    monkeypatch.setattr("ljperf.benchmark.frameworks.prepare", full)
+    with pytest.raises(NoMemoryError, match=r"^CUDA out of memory. Tried to allocate 2.00 GiB\.$") as raised:
+        run("--model", "ddp/tiny", *SHORT)
+    assert str(raised.value.hint).startswith("--recompute auto, a smaller --micro-batch")

@@ -3,10 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+from ljperf.benchmark import checks
 from ljperf.benchmark.checks import findings
 from ljperf.benchmark.ds_config import complete
 from ljperf.benchmark.place import Place
 from ljperf.benchmark.request import Request, setup_of
+from ljperf.devices import Device
 from ljperf.models.catalog import model_named
 
 TINY = model_named("tiny")
@@ -45,3 +48,13 @@ def test_what_is_odd_in_a_users_config_is_a_note_of_the_run() -> None:
     _, lines = completed({"fp16": {"enabled": True}, "bf16": {"enabled": True}, "zero_optimization": zero})
     assert any("stage3_max_live_parameters" in line for line in lines)
     assert any(line.startswith("check: error at /") for line in lines)  # both precisions
+
+
+@pytest.mark.parametrize(("memory", "layers", "said"), [(2**40, 0, "the first 0 of 4"), (2**20, 4, "may not fit")])
+def test_auto_takes_the_fewest_layers_that_the_plan_lets_fit(
+    monkeypatch: pytest.MonkeyPatch, memory: int, layers: int, said: str
+) -> None:
+    monkeypatch.setattr(checks, "_device", lambda place: Device("cpu", memory, {}))
+    setup, why = checks.recommended(TINY, setup_of(Request("ddp", "tiny"), TINY, 1), CPU, None)
+    assert setup.recompute_layers == layers
+    assert said in why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from ljperf.benchmark import checks, ds_config, usage
 from ljperf.benchmark.frameworks.job import Job
-from ljperf.benchmark.place import Place, found, joined
+from ljperf.benchmark.place import NoDeviceError, Place, found, joined
 from ljperf.benchmark.request import Request, read_ds_config, setup_of, uses_deepspeed
 from ljperf.benchmark.result import Ended, Machine, Measured, document, merged
 from ljperf.benchmark.saving import Saver, nothing_on_stdout
@@ -21,6 +21,10 @@ from ljperf.errors import LjperfError
 from ljperf.models.catalog import model_named
 
 Say = Callable[[str], None]
+
+
+class NoMemoryError(LjperfError):
+    """The device's memory is too small."""
 
 
 class EndedEarlyError(Exception):
@@ -62,6 +66,8 @@ def run_rank(request: Request, partial_path: Path | None, say: Say = lambda _: N
     """
     shape = model_named(request.model)
     place = found(request.device)
+    if place.kind == "cpu" and request.precision == "fp16":
+        raise NoDeviceError("fp16 needs a GPU: its gradients are scaled there", hint="use --precision bf16 or fp32")
     if place.kind == "cpu":
         os.environ["DS_ACCELERATOR"] = "cpu"  # DeepSpeed decides at its import
     config = read_ds_config(request.ds_config)
@@ -97,17 +103,33 @@ def _measure(run: Run, partial_path: Path | None, say: Say) -> dict[str, Any] | 
     for note in run.notes:
         talk(note)
     talk(f"building {job.shape.name} for {job.setup.framework} on {job.place.world_size} × {job.place.kind}")
-    loop = prepare(job)
+    with _translated(job):
+        loop = prepare(job)
     usage.reset(job.place)
     with Saver(partial_path if first else None) as saver:
         meter = _meter(run, saver, talk)
         try:
-            loop.run(meter)
+            with _translated(job):
+                loop.run(meter)
         except (LjperfError, KeyboardInterrupt, Exception) as error:
             if first and meter.done:
                 raise EndedEarlyError(_partly(run, meter, *_reason(error)), error) from error
             raise
     return _agreed(run, meter)
+
+
+@contextlib.contextmanager
+def _translated(job: Job) -> Iterator[None]:
+    """PyTorch's lack of memory, as ours."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        again = job.setup.recompute_layers < job.shape.layers
+        advice = "--recompute auto, " if again else ""
+        hint = f"{advice}a smaller --micro-batch, or --loss chunked; `ljperf plan` says what fits"
+        raise NoMemoryError(str(error).splitlines()[0], hint=hint) from error
 
 
 def _meter(run: Run, saver: Saver, talk: Say) -> Meter:
