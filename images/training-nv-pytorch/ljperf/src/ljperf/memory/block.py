@@ -46,7 +46,9 @@ def _mlp(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Moment, .
         Moment(saved + narrow + (3 if setup.compiled else 2) * wide, weight, weight),  # product: those of both factors
         Moment(saved + 2 * narrow - wide, 2 * weight, weight),  # up
         Moment(saved + 2 * narrow + 2 * wide - freed, 3 * weight, weight),  # gate
-        Moment(saved + narrow - freed - output + norm_backward(shape, setup), 3 * weight, shape.hidden),  # the second norm
+        Moment(
+            saved + narrow - freed - output + norm_backward(shape, setup), 3 * weight, shape.hidden
+        ),  # the second norm
     )
 
 

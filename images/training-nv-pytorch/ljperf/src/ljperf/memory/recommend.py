@@ -5,7 +5,7 @@ The first layers, as they run last in backward: by then the kept layers' activat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ljperf.devices import Device
@@ -39,6 +39,10 @@ class Budget:
         """Is there room, as predicted?"""
         return self.needed(peak) <= self.available
 
+    def fits_surely(self, peak: Peak) -> bool:
+        """Is there room at the high end of the band?"""
+        return self.needed(peak) * (1 + self.calibration.band) <= self.available
+
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
@@ -57,6 +61,8 @@ class Recommendation:
     high_bytes: int
     step_time: StepTime | None
     calibration: Calibration
+    safe_k: int | None = None
+    """The smallest number that fits at the high end of the band too; None if none does."""
     remedies: tuple[str, ...] = ()
     """What would help, where recomputing alone does not; each was simulated."""
 
@@ -82,36 +88,35 @@ def recommend(
     """
     budget = Budget(device, headroom, calibration or calibration_for(device.name))
     step = step_of(shape, setup)
-    peaks = [simulate(step, count) for count in (range(shape.layers + 1) if layers is None else (layers,))]
-    index = next((at for at, peak in enumerate(peaks) if budget.fits(peak)), None)
-    if index is not None:
-        chosen = index
-    else:  # nothing fits: the fewest that reach the floor
-        chosen = min(range(len(peaks)), key=lambda at: peaks[at].bytes)
-    k, peak = (chosen if layers is None else layers), peaks[chosen]
-    fits = index is not None
-    needed = budget.needed(peak)
-    band = budget.calibration.band
+    peaks = {k: simulate(step, k) for k in (range(shape.layers + 1) if layers is None else (layers,))}
+    fitting = next((k for k, peak in peaks.items() if budget.fits(peak)), None)
+    # Nothing fits: the fewest that reach the floor.
+    k = min(peaks, key=lambda count: peaks[count].bytes) if fitting is None else fitting
+    needed, band = budget.needed(peaks[k]), budget.calibration.band
     return Recommendation(
-        k=k, layers=shape.layers, peak=peak, fits=fits, why=_why(peaks, chosen, fits, layers),
+        k=k, layers=shape.layers, peak=peaks[k], fits=fitting is not None,
+        why=_why(peaks, k, fits=fitting is not None, given=layers is not None),
         needed_bytes=needed, available_bytes=budget.available,
         low_bytes=round(needed * (1 - band)), high_bytes=round(needed * (1 + band)),
         step_time=step_time(shape, setup.recomputing(k), device, efficiency), calibration=budget.calibration,
-        remedies=() if fits else tuple(_remedies(shape, setup, budget)),
+        safe_k=next((count for count, peak in peaks.items() if budget.fits_surely(peak)), None),
+        remedies=() if fitting is not None else tuple(_remedies(shape, setup, budget)),
     )  # fmt: skip
 
 
-def _why(peaks: list[Peak], chosen: int, fits: bool, given: int | None) -> str:
-    peak = peaks[chosen]
-    phase = peak.highest.name
-    if given is not None:
-        return f"{given} layers were asked for; the peak is at: {phase}"
-    if fits and chosen == 0:
+def _why(peaks: Mapping[int, Peak], k: int, *, fits: bool, given: bool) -> str:
+    phase = peaks[k].highest.name
+    if given:
+        return f"{k} layers were asked for; the peak is at: {phase}"
+    if fits and k == 0:
         return f"nothing needs to recompute; the peak is at: {phase}"
     if fits:
-        return f"{chosen} is the smallest number that fits; the peak is at: {phase}"
-    floor = f"recomputing all {len(peaks) - 1} layers does not fit either; the floor is set by: {phase}"
-    return f"{floor}, mostly {_largest_part(peak)}"
+        return f"{k} is the smallest number that fits; the peak is at: {phase}"
+    part = _largest_part(peaks[k])
+    useless = f"{phase} sets the floor, mostly by {part}"
+    if part == "logits":
+        useless += ", which recomputing layers cannot lower"
+    return f"recomputing all {len(peaks) - 1} layers does not fit either: {useless}"
 
 
 def _largest_part(peak: Peak) -> str:
@@ -120,37 +125,52 @@ def _largest_part(peak: Peak) -> str:
 
 
 def _remedies(shape: ModelShape, setup: TrainingSetup, budget: Budget) -> Iterator[str]:
-    """Changes that would fit with some number of recomputed layers, each simulated on its own."""
-    for text, changed in _changes(setup):
-        step = step_of(shape, changed)
-        # The floor is reached with all layers recomputed, or somewhat earlier.
-        lowest = next((k for k in range(shape.layers + 1) if budget.fits(simulate(step, k))), None)
-        if lowest is not None:
-            yield f"{text}: fits with {lowest} of {shape.layers} layers recomputed"
+    """Of each kind of change the smallest that fits with some number of recomputed layers, each simulated."""
+    for changes in _changes(setup):
+        for text, changed in changes:
+            step = step_of(shape, changed)
+            k = next((k for k in range(shape.layers + 1) if budget.fits(simulate(step, k))), None)
+            if k is not None:
+                yield f"{text} fits with {k} of {shape.layers} layers recomputed"
+                break
 
 
-def _changes(setup: TrainingSetup) -> Iterator[tuple[str, TrainingSetup]]:
-    if setup.loss == "plain":
-        yield "--loss chunked (or liger)", replace(setup, loss="chunked")
-    if setup.micro_batch > 1:
-        half = setup.micro_batch // 2
-        yield f"--micro-batch {half}", replace(setup, micro_batch=half)
-        if half > 1:
-            yield "--micro-batch 1", replace(setup, micro_batch=1)
+Change = tuple[str, TrainingSetup]
+
+
+def _changes(setup: TrainingSetup) -> Iterator[list[Change]]:
+    """Kinds of changes, each from the smallest on."""
+    chunked = [("--loss chunked (or liger)", replace(setup, loss="chunked"))] if setup.loss == "plain" else []
+    yield chunked
+    yield _batches(setup, "")
     if setup.attention == "eager":
-        yield "--attention sdpa", replace(setup, attention="sdpa")
-    sharded = setup.framework in ("deepspeed", "hf")
-    if sharded and setup.zero_stage < 3:
-        yield "--zero 3", replace(setup, zero_stage=3)
-    if sharded and setup.zero_stage == 3 and not setup.zero_init:
-        yield "--zero-init", replace(setup, zero_init=True)
-    if sharded and not setup.optimizer_offload and setup.zero_stage:
-        yield "offload the optimizer to the CPU", replace(setup, optimizer_offload=True)
-    for factor in (2, 4, 8, 16):
-        ranks = setup.world_size * factor
-        yield f"--world-size {ranks}", replace(setup, world_size=ranks)
-    if setup.loss == "plain":
-        for factor in (2, 4, 8):
-            ranks = setup.world_size * factor
-            yield f"--loss chunked --world-size {ranks}", replace(setup, loss="chunked", world_size=ranks)
-    yield f"--sequence {setup.sequence // 2}", replace(setup, sequence=setup.sequence // 2)
+        yield [("--attention sdpa", replace(setup, attention="sdpa"))]
+    yield _sharded(setup)
+    yield _ranks(setup, "")
+    for text, changed in chunked:
+        yield _batches(changed, f"{text} and ")
+        yield _ranks(changed, f"{text} and ")
+    if setup.sequence >= 4:
+        yield [(f"--sequence {setup.sequence // 2}", replace(setup, sequence=setup.sequence // 2))]
+
+
+def _batches(setup: TrainingSetup, before: str) -> list[Change]:
+    sizes = [setup.micro_batch // factor for factor in (2, 4, 8, 16, 32) if setup.micro_batch >= factor]
+    return [(f"{before}--micro-batch {size}", replace(setup, micro_batch=size)) for size in sizes]
+
+
+def _ranks(setup: TrainingSetup, before: str) -> list[Change]:
+    sizes = [setup.world_size * factor for factor in (2, 4, 8, 16)]
+    return [(f"{before}--world-size {size}", replace(setup, world_size=size)) for size in sizes]
+
+
+def _sharded(setup: TrainingSetup) -> list[Change]:
+    if setup.framework not in ("deepspeed", "hf"):
+        return []
+    changes: list[Change] = []
+    if setup.zero_stage == 3 and not setup.zero_init:
+        changes.append(("--zero-init", replace(setup, zero_init=True)))
+    changes += [(f"--zero {stage}", replace(setup, zero_stage=stage)) for stage in range(setup.zero_stage + 1, 4)]
+    if setup.zero_stage:
+        changes.append(("--offload-optimizer", replace(setup, optimizer_offload=True)))
+    return changes

@@ -96,7 +96,7 @@ def shard(elements: int, ranks: int) -> int:
 
 
 def _replicated(parameters: Parameters, setup: TrainingSetup) -> States:
-    """DistributedDataParallel, or Transformers' Trainer without DeepSpeed: fp32 parameters, autocast to bf16 or fp16."""
+    """DistributedDataParallel, or the Trainer without DeepSpeed: fp32 parameters, autocast to bf16 or fp16."""
     total = parameters.total
     if setup.framework == "ddp":  # the benchmark's gradients are views of its buckets, which stay
         return States(4 * total, ADAM_STATES * total, 4 * total, 0, 0, 0, 4 * total)
@@ -121,7 +121,9 @@ def _zero12(parameters: Parameters, setup: TrainingSetup) -> States:
     held = size if setup.zero_stage == 1 else 0  # stage 1 keeps each rank's whole gradients until the step
     buffers = 2 if setup.overlap_comm else 1
     buckets = buffers * size * setup.reduce_bucket
-    return States(size * total, states, 0 if setup.optimizer_offload else size * mine, held, buckets, step, size * total)
+    return States(
+        size * total, states, 0 if setup.optimizer_offload else size * mine, held, buckets, step, size * total
+    )
 
 
 def _zero3(shape: ModelShape, parameters: Parameters, setup: TrainingSetup) -> States:
@@ -147,7 +149,11 @@ def persistent_elements(shape: ModelShape, setup: TrainingSetup) -> int:
     small = sum(size for size in small_parameters(shape) if size <= setup.persistence_threshold)
     large = [size for size in block_weights(shape) if size <= setup.persistence_threshold]
     ends = embedding_and_head(shape) if shape.vocab * shape.hidden <= setup.persistence_threshold else 0
-    return shape.layers * (small + sum(large)) + (shape.hidden if shape.hidden <= setup.persistence_threshold else 0) + ends
+    return (
+        shape.layers * (small + sum(large))
+        + (shape.hidden if shape.hidden <= setup.persistence_threshold else 0)
+        + ends
+    )
 
 
 def embedding_and_head(shape: ModelShape) -> int:

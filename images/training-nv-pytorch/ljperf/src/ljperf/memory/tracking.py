@@ -5,6 +5,7 @@ No memory for weights, no GPU: each operation says what it would allocate. It is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def tracked_peak(shape: ModelShape, setup: TrainingSetup) -> int:
     whole = autocasts(setup) or setup.precision == "fp32"
     with FakeTensorMode(allow_non_fake_inputs=True):
         model = build(shape, dtype=torch.float32 if whole else half, attention=setup.attention).train()
-        _recompute_first(model, setup.recompute_layers)
+        recompute_first(model, setup.recompute_layers)
         _install_loss(model, setup)
         ids = torch.zeros(setup.micro_batch, setup.sequence, dtype=torch.long)
         tracker = MemTracker()
@@ -74,7 +75,8 @@ def _total(snapshot: dict[str, int]) -> int:
     return next(size for name, size in snapshot.items() if "total" in str(name).lower())
 
 
-def _recompute_first(model: nn.Module, count: int) -> None:
+def recompute_first(model: nn.Module, count: int) -> None:
+    """Let the first `count` layers recompute, whatever the version of Transformers."""
     from torch.utils.checkpoint import checkpoint
 
     for layer in list(model.get_submodule("model.layers"))[:count]:
@@ -86,3 +88,17 @@ def _checkpointed(forward: Any, checkpoint: Any) -> Any:
         return checkpoint(forward, *arguments, use_reentrant=False, **named)
 
     return again
+
+
+def compared() -> Iterator[tuple[str, int, int, int]]:
+    """A few small models: what it is, recomputed layers, bytes counted, bytes predicted."""
+    small = ModelShape("small", "llama", 64, 4, 4, 2, 16, 176, 512, 2048)
+    setup = TrainingSetup(sequence=256)
+    for what, shape, how in (
+        ("bf16, one sequence", small, setup),
+        ("bf16, two sequences, large vocabulary", replace(small, vocab=8192), replace(setup, micro_batch=2)),
+        ("fp32", small, replace(setup, precision="fp32")),
+    ):
+        for layers in (0, 2, 4):
+            asked = how.recomputing(layers)
+            yield what, layers, tracked_peak(shape, asked), predicted_peak(shape, asked).bytes
