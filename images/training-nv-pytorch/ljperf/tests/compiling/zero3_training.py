@@ -77,13 +77,19 @@ def alive(layer: torch.nn.Module, running: Any, ids: torch.Tensor) -> list[int]:
 
 
 def train(
-    backend: str | None, lengths: str = "fixed", recompute: int = 0, reentrant: bool = True, frozen: bool = False
+    backend: str | None,
+    lengths: str = "fixed",
+    recompute: int = 0,
+    reentrant: bool = True,
+    frozen: bool = False,
+    zero_init: bool = False,
 ) -> dict[str, Any]:
     torch._dynamo.reset()
     counters.reset()
     notice._said.clear()
     os.environ.update({"LJ_COMPILE": "1" if backend else "0", "LJ_COMPILE_BACKEND": backend or ""})
-    model = build(recompute, reentrant, frozen)
+    with deepspeed.zero.Init(config_dict_or_path=copy.deepcopy(CONFIG), enabled=zero_init):
+        model = build(recompute, reentrant, frozen)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     running, *_ = deepspeed.initialize(model=model, model_parameters=trained, config=copy.deepcopy(CONFIG))
     losses = []
@@ -116,6 +122,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "varying": {"backend": "eager", "lengths": "varying"},
     "eager, frozen": {"backend": None, "frozen": True},
     "frozen": {"backend": "eager", "frozen": True},
+    # Last: from the first zero.Init on, torch's linear is DeepSpeed's in this process.
+    "eager, zero.Init": {"backend": None, "zero_init": True},
+    "zero.Init": {"backend": "aot_eager", "zero_init": True},
 }
 
 if __name__ == "__main__":

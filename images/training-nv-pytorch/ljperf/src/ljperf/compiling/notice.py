@@ -24,8 +24,9 @@ def reason_of(error: BaseException, limit: int = 240) -> str:
     """A compile error in one line: its type, what it says first, Dynamo's detail of it, and the innermost user line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     detail = next((line.removeprefix(DETAIL).strip() for line in lines if line.startswith(DETAIL)), "")
-    parts = [type(error).__name__, *lines[:1], detail, _place(lines)]
-    text = ": ".join(filter(None, parts))
+    said = lines[:2] if lines and lines[0].endswith("raised:") else lines[:1]  # a backend's own error comes second
+    parts = [type(error).__name__, *said, detail, _place(lines)]
+    text = ": ".join(part.rstrip(":") for part in parts if part)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
