@@ -15,6 +15,10 @@ def note(what: str) -> None:
         out.write(what + "\n")
 
 
+if sys.argv[1] == "calibrate":
+    (Path(sys.argv[3]) / "a-device.yaml").write_text("reserved_ratio: 1.05\n")
+    print("reserved/allocated 1.05")
+    sys.exit(0)
 words = dict(zip(sys.argv, sys.argv[1:], strict=False))
 name = Path(words["--json"]).stem
 note(f"+{name}")

@@ -65,6 +65,8 @@ def test_as_if_on_a_gpu_every_part_runs_and_both_files_are_written(
     assert found.ablation is not None
     assert [step["runs"] for step in found.ablation["steps"]] == [3, 3, 3]
     assert json.loads((tmp_path / "out" / "results.json").read_text())["complete"] is True
+    assert (tmp_path / "out" / "a-device.yaml").is_file()
+    assert "reserved/allocated 1.05" in (tmp_path / "out" / "results.md").read_text()
     # The stand-in takes 4 bytes and knows one speed: what is promised is not met, and that is said.
     assert [verdict.met for verdict in found.verdicts] == [True, False, False, True, False, False]
 
@@ -73,7 +75,7 @@ def test_without_time_everything_is_left_out_and_said(tmp_path: Path, monkeypatc
     found = session(tmp_path, 12, monkeypatch).run(tmp_path)
     assert not (tmp_path / "noted").exists()
     assert {one.failure for one in (*found.grid, *found.gains)} == {"left out: no time left"}
-    assert found.left_out[-1].startswith("ablation:")
+    assert [line.split(":")[0] for line in found.left_out] == ["ablation", "calibration"]
     assert json.loads((tmp_path / "out" / "results.json").read_text())["complete"] is False
 
 

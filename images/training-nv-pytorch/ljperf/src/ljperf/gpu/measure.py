@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from ljperf.ablation.commands import Measurement
 from ljperf.ablation.measure import Outcome, measure
+from ljperf.ablation.runs import reason_of, start
 from ljperf.ablation.steps import Asked
 from ljperf.errors import LjperfError
 from ljperf.gpu.cases import GRID, SMOKE_GRID, Case, fitting, gains
@@ -24,7 +26,7 @@ from ljperf.models.catalog import model_named
 from ljperf.report.files import write_whole
 from ljperf.setup import TrainingSetup
 
-SHARES: Final = {"grid": 3.0, "gains": 4.0, "ablation": 3.0}
+SHARES: Final = {"grid": 3.0, "gains": 4.0, "ablation": 2.5, "calibration": 1.0}
 AT_ONCE: Final = 4  # more processes would wait for each other's imports on 16 cores
 REPEATS: Final = 3
 RUN_S: Final = 30.0  # of a small model: import, build, a few steps
@@ -50,6 +52,8 @@ class Session:
             ("grid", self.grid),
             ("gains", self.gains),
             ("ablation", self.ablation),
+            # Last: the planner is judged as it is shipped, before anything was measured on this device.
+            ("calibration", self.calibration),
         )
         for index, (name, part) in enumerate(parts):
             weights = [SHARES[later] for later, _ in parts[index:]]
@@ -82,6 +86,20 @@ class Session:
             return
         outcome = measure(asked, measurement, repeats, runs / "ablation", progress=self.say)
         self._keep_ablation(outcome)
+
+    def calibration(self, share: Share, runs: Path) -> None:
+        """The planner's two constants of this device, as a file to ship; continued by hand if the time is over."""
+        if not self.machine.is_gpu:
+            return
+        if not share.fits(RUN_S):
+            self._leave_out(f"calibration: {share.left_s:.0f} s are left")
+            return
+        log = runs / "calibrate.log"
+        command = [*self.program, "calibrate", "--into", str(self.out)]
+        code = start(command, dict(os.environ), log, share.left_s)
+        if code:
+            self._leave_out(f"calibration: {reason_of(code, log)}")
+        self.found = replace(self.found, calibration=log.read_text(encoding="utf-8", errors="replace").strip())
 
     def keep(self) -> None:
         """Count anew, and write both files."""

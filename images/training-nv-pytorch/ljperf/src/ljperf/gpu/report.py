@@ -25,6 +25,8 @@ class Findings:
     ablation_text: str
     verdicts: tuple[Verdict, ...]
     left_out: tuple[str, ...] = ()
+    calibration: str = ""
+    """What `ljperf calibrate` said."""
 
     @property
     def whole(self) -> bool:
@@ -45,6 +47,7 @@ def document_of(found: Findings) -> dict[str, Any]:
         "grid": [_trial(one) for one in found.grid],
         "gains": [_trial(one) for one in found.gains],
         "ablation": found.ablation,
+        "calibration": found.calibration,
         "left_out": list(found.left_out),
     }
 
@@ -75,6 +78,8 @@ def markdown_of(found: Findings) -> str:
         grid_of(("run", "tokens/s", "peak GB", "reserved GB", "seconds"), map(_run, (*found.grid, *found.gains))),
         "\n## Ablation\n",
         f"```\n{found.ablation_text or 'not run'}\n```\n",
+        "## Calibration\n",
+        f"```\n{found.calibration or 'not run'}\n```\n",
         *(f"- {line}\n" for line in found.left_out),
     ]
     return "\n".join(parts)
