@@ -20,6 +20,8 @@ def prepare(job: Job) -> StepLoop:
     import deepspeed
 
     join(job.place)
+    # zero.Init replaces tensor constructors; Dynamo compares their signatures when it is imported, so before.
+    importlib.import_module("torch._dynamo")
     config = dict(job.config)
     inside = deepspeed.zero.Init(config_dict_or_path=config) if job.setup.zero_stage == 3 else contextlib.nullcontext()
     model = built(job, dtype_of(job.setup.precision), inside)
