@@ -18,6 +18,8 @@ def fixed_prefetch(reading: Reading) -> Iterator[Finding]:
     written = written_as(reading.zero, PREFETCH)
     if reading.stage != 3 or written in (None, "auto") or used is None:
         return  # a refused value is another rule's
+    if reading.hidden and used == derived(PREFETCH, reading.hidden):
+        return  # what "auto" gives; so it arrives from Transformers
     pointer = pointer_of(ZERO, _name(reading))
     if used == 0:
         yield warning(pointer, "0 turns prefetching off: every layer waits for its own parameters", _advice(reading))
