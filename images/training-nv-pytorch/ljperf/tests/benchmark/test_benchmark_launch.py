@@ -66,7 +66,7 @@ def test_launchers_start_this_same_command() -> None:
     ]
     assert deepspeed(Path("/h"), 4, ["--x"])[1:] == [
         *("-m", "deepspeed.launcher.runner", "--hostfile", "/h", "--num_gpus=4"),
-        *("--module", "ljperf", "benchmark", "--x"),
+        *("--no_local_rank", "--module", "ljperf", "benchmark", "--x"),
     ]
 
 

@@ -43,7 +43,8 @@ def deepspeed(hostfile: Path, nproc: int | None, arguments: Sequence[str]) -> li
     """Ranks on the machines of a hostfile; `nproc` of them on each, else one for each of its slots."""
     launcher = [sys.executable, "-m", "deepspeed.launcher.runner", "--hostfile", str(hostfile.absolute())]
     count = [f"--num_gpus={nproc}"] if nproc else []
-    return [*launcher, *count, "--module", "ljperf", "benchmark", *arguments]
+    # Without it each rank gets a --local_rank that is not ours.
+    return [*launcher, *count, "--no_local_rank", "--module", "ljperf", "benchmark", *arguments]
 
 
 def arguments_of(request: Request) -> list[str]:
