@@ -18,10 +18,6 @@ ADAM_STATES = 8  # two fp32 moments per parameter
 MASTER = 4  # one fp32 copy per parameter
 
 
-class IndivisibleWorldError(UsageError):
-    """That many ranks cannot share the states evenly."""
-
-
 @dataclass(frozen=True, slots=True)
 class States:
     """Bytes on one device that depend on the parameters only."""
