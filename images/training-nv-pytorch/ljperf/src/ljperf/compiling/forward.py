@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -104,7 +103,6 @@ class BlockForward:
         self.function = function
         self.reason: str | None = None
         """Why it runs uncompiled; None while it is compiled."""
-        self._is_plain = False
         functools.update_wrapper(self, function.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -114,9 +112,6 @@ class BlockForward:
         # Within another graph this is a part of that; and a key-value cache would make a graph for each layer.
         if self.reason or torch.compiler.is_compiling() or _has_cache(args, kwargs):
             return self.function.function(self.block, *args, **kwargs)
-        if not self._is_plain:
-            self._is_plain = True
-            _make_parameters_plain(self.block)
         if self.function.needs_simple_parameters:
             simplify_parameters(self.block)
         try:
@@ -137,17 +132,6 @@ class BlockForward:
         self.reason = reason
         say(f"{self.name} ({kind}) runs uncompiled: {reason}", key=f"{kind} {reason}")
         return self.function.function(self.block, *args, **kwargs)
-
-
-def _make_parameters_plain(block: nn.Module) -> None:
-    """Replace DeepSpeed's dictionary of parameters, which gathers what is looked up: a leaf has all of it already.
-
-    Dynamo of PyTorch 2.5 finds no parameter in that class, so that no block would be compiled. DeepSpeed sets a mark
-    on each dictionary, which needs an OrderedDict.
-    """
-    for module in block.modules():
-        if type(module._parameters).__name__ == "ZeROOrderedDict":
-            module._parameters = OrderedDict(module._parameters.items())  # looks nothing up
 
 
 def _has_cache(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
