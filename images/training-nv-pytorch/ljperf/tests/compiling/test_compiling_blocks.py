@@ -215,4 +215,6 @@ def test_attention_of_a_block_with_experts_is_compiled_though_its_routing_cannot
     ids = torch.zeros(2, 8, dtype=torch.long)
     model(ids, labels=ids).loss.backward()
     assert not any("self_attn" in name for name in result.uncompiled)
-    assert any(block.name.endswith("self_attn") for block in result.blocks)
+    # Later Transformers keep all experts in one tensor: a block without alternatives to choose from, compiled whole.
+    whole = not any(isinstance(module, nn.ModuleList) for module in model.model.layers[0].modules())
+    assert whole or any(block.name.endswith("self_attn") for block in result.blocks)
