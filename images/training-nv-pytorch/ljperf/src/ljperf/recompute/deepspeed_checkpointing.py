@@ -1,4 +1,4 @@
-"""DeepSpeed's own checkpointing, which loops written by hand and pipelines call: the first k calls of a forward recompute.
+"""DeepSpeed's own checkpointing, as pipelines and loops written by hand call it: the first k calls recompute.
 
 A call is a layer, or the few that the caller puts together; where a forward begins is told by DeepSpeed's engine. What
 is called without an engine, or with activations partitioned or kept in one buffer, recomputes as before.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -41,27 +42,28 @@ class Calls:
         self.module = module
         self.engine: Any | None = None
         self.made = 0
-        self.first: int | None = None
+        self.first: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """By engine: an actor and a critic are of different sizes."""
 
     def begin(self, engine: Any) -> None:
         """An engine's forward begins."""
         self.engine, self.made = engine, 0
 
-    def recomputes(self, args: tuple[Any, ...]) -> bool:
+    def recomputes(self, args: tuple[Any, ...], reentrant: bool) -> bool:
         """Does the call that is made now recompute? Counts it."""
         import torch
 
         if self.engine is None or not torch.is_grad_enabled():
             return True
-        if self.first is None:
-            self.first = self.chosen(args)
+        if self.engine not in self.first:
+            self.first[self.engine] = self.chosen(args, reentrant)
         self.made += 1
-        return self.made <= self.first
+        return self.made <= self.first[self.engine]
 
-    def chosen(self, args: tuple[Any, ...]) -> int:
+    def chosen(self, args: tuple[Any, ...], reentrant: bool) -> int:
         """So many calls of each forward recompute, on all ranks; any doubt is one line, and all of them do."""
         try:
-            k, why = self.wanted(args)
+            k, why = self.wanted(args, reentrant)
         except LjperfError as doubt:
             k, why = None, doubt.message
         except Exception as error:
@@ -69,20 +71,23 @@ class Calls:
         found = agreed(k, None, why)
         return EVERY if found is None else found
 
-    def wanted(self, args: tuple[Any, ...]) -> tuple[int, str]:
+    def wanted(self, args: tuple[Any, ...], reentrant: bool) -> tuple[int, str]:
         """This rank's number, and the reason. Raises an LjperfError in doubt."""
         laid_out = [name.lower() for name in _LAID_OUT if getattr(self.module, name, False)]
         if laid_out:
             raise DoubtError(f"{' and '.join(laid_out)} wants every layer to recompute")
+        if reentrant and not any(getattr(value, "requires_grad", False) for value in args):
+            # Then recomputed layers get no gradients: an error if all are, but silence if kept layers have some.
+            raise DoubtError("its first layer's input requires no gradient")
         told = told_layers(None)
         if told is not None:
             return told, LAYERS
         assert self.engine is not None
         model = self.engine.module
-        config = getattr(model, "config", None)
-        if not isinstance(getattr(config, "num_hidden_layers", None), int):
+        layers = getattr(getattr(model, "config", None), "num_hidden_layers", None)
+        if not isinstance(layers, int):
             raise DoubtError(f"its model tells no config; {LAYERS}=k says how many")
-        return planned(model, self.engine, config.num_hidden_layers, _asked(args))
+        return planned(model, self.engine, layers, _asked(args))
 
 
 def _asked(args: tuple[Any, ...]) -> Asked:
@@ -96,8 +101,16 @@ def _asked(args: tuple[Any, ...]) -> Asked:
 def first_calls_only(original: Callable[..., Any], calls: Calls) -> Callable[..., Any]:
     """The checkpoint function that recomputes the first k calls of each forward, and runs the others as they are."""
 
+    reentrant = original.__name__ == FUNCTIONS[0]
+
     @functools.wraps(original)
     def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
-        return original(function, *args) if calls.recomputes(args) else function(*args)
+        if calls.recomputes(args, reentrant):
+            return original(function, *args)
+        found = function(*args)
+        # As DeepSpeed gives results: one by itself, several as a tuple.
+        if not isinstance(found, (tuple, list)):
+            return found
+        return found[0] if len(found) == 1 else tuple(found)
 
     return checkpoint
