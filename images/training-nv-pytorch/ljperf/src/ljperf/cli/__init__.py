@@ -51,9 +51,14 @@ def ljperf() -> None:
 
 
 def main() -> None:
-    """Run the command line; an expected failure is three short lines and its exit code."""
+    """Run the command line."""
+    run(ljperf)
+
+
+def run(command: click.Command) -> None:
+    """Run a command as the process's own: an expected failure is two short lines, and the exit code says which."""
     try:
-        result = ljperf.main(standalone_mode=False)
+        result = command.main(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

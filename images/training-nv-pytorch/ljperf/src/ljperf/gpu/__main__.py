@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import tempfile
 from pathlib import Path
 
 import click
 
-from ljperf.cli import show
+from ljperf.cli import run
 from ljperf.errors import LjperfError
 
 
@@ -55,20 +54,5 @@ def _keep_logs(runs: Path, out: Path) -> None:
     write_whole(out / "runs.log", "\n".join(texts))
 
 
-def main() -> None:
-    """As `ljperf` does: expected failures without a traceback."""
-    try:
-        result = command.main(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
-    except LjperfError as error:
-        show(error)
-        sys.exit(error.exit_code)
-    sys.exit(result if isinstance(result, int) else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run(command)
