@@ -81,7 +81,7 @@ def _faults(operation: Operation, held: Any, call: Callable[[], Any], plan: Plan
     import torch
     import torch.distributed as dist
 
-    fill(operation, held, dist.get_rank(), held.send.dtype, plan.device)
+    fill(operation, held, dist.get_rank(), dist.get_world_size(), plan.device)
     call()
     found = wrong(operation, held, dist.get_rank(), dist.get_world_size(), plan.device)
     total = torch.tensor([found], dtype=torch.int64, device=plan.device)
