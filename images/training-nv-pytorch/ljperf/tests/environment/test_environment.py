@@ -6,13 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from ljperf.environment.environment import pinned_torch, warnings
+from ljperf.environment.devices_here import Accelerator, device_files, rdma
+from ljperf.environment.environment import Environment, environment
 from ljperf.environment.hooks import Hooks, hooks
 from ljperf.environment.limits import Limits, limits
+from ljperf.environment.pins import Replaced, replaced
 from ljperf.environment.variables import variables
+from ljperf.environment.warnings import warnings
 
 NO_HOOKS = Hooks(None, False, {})
 ROOM = Limits(8.0, None, 64 << 30)
@@ -40,19 +45,22 @@ def test_limits_of_the_older_control_groups(tmp_path: Path) -> None:
         cpu__cpu_DOT_cfs_period_us="100000",
         memory__memory_DOT_limit_in_bytes="1073741824",
     )
-    assert limits(folder, tmp_path / "absent") == Limits(1.0, 1 << 30, None)
+    found = limits(folder, tmp_path / "absent")
+    assert (found.cores, found.memory_bytes, found.shared_bytes) == (1.0, 1 << 30, None)
 
 
 @pytest.mark.parametrize(("quota", "memory"), [("max 100000", "max"), ("", "9223372036854771712")])
 def test_without_a_limit_all_cores_count(tmp_path: Path, quota: str, memory: str) -> None:
     folder = written(tmp_path, cpu_DOT_max=quota, memory_DOT_max=memory)
-    assert limits(folder, tmp_path / "absent") == Limits(float(len(os.sched_getaffinity(0))), None, None)
+    found = limits(folder, tmp_path / "absent")
+    assert (found.cores, found.memory_bytes) == (float(len(os.sched_getaffinity(0))), None)
 
 
 def test_only_variables_that_can_be_no_secret_are_shown() -> None:
     environ = {
         "NCCL_DEBUG": "INFO",
         "NCCL_AUTH_TOKEN": "x",
+        "LJPERF_API_KEY": "x",
         "AWS_SECRET_ACCESS_KEY": "x",
         "HOME": "/root",
         "CHECKPOINT_OPTIMIZATION": "true",
@@ -69,32 +77,111 @@ def test_the_hook_is_found_where_python_looks(tmp_path: Path) -> None:
     assert "transformers.modeling_utils" in found.awaited
 
 
-def test_a_machine_in_order_gets_no_warning() -> None:
-    assert list(warnings({"torch": "2.5.1"}, NO_HOOKS, ROOM, {}, "2.5.1", has_gpu=False)) == []
+def test_the_user_of_an_address_is_not_shown() -> None:
+    assert variables({"NCCL_CONF_FILE": "http://me:word@host/nccl.conf"}) == {
+        "NCCL_CONF_FILE": "http://***@host/nccl.conf"
+    }
+
+
+def test_a_start_file_in_the_current_folder_is_no_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = hooks({}).installed
+    written(tmp_path, ljperf_DOT_pth="import ljperf.startup\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert hooks({}).installed == before
+
+
+def machine(**changes: Any) -> Environment:
+    """One in order, with a GPU."""
+    found = Environment(
+        system="Debian",
+        versions={"torch": "2.5.1"},
+        replaced=(),
+        driver="550.54",
+        device_files=1,
+        accelerators=(Accelerator("NVIDIA H20", 96 << 30),),
+        problem=None,
+        communication=None,
+        limits=ROOM,
+        interfaces=("eth0", "eth1"),
+        rdma=("mlx5_0",),
+        hooks=NO_HOOKS,
+        variables={},
+    )
+    return replace(found, **changes)
 
 
 @pytest.mark.parametrize(
-    ("found", "allowed", "environ", "words"),
+    "changes",
     [
-        ({"torch": "2.5.1"}, Limits(8.0, None, 64 << 20), {}, "/dev/shm has 64 MiB: start the container with --ipc"),
-        ({"torch": "2.6.0"}, ROOM, {}, "torch 2.6.0 is not the image's own, 2.5.1"),
-        ({"torch": None}, ROOM, {}, "PyTorch is not installed"),
-        ({"torch": "2.5.1"}, ROOM, {"NVIDIA_VISIBLE_DEVICES": "all"}, "no GPU answers"),
-        ({"torch": "2.5.1"}, ROOM, {"CHECKPOINT_OPTIMIZATION": "true"}, "the hooks are not installed"),
+        {},
+        {"variables": {"NCCL_SOCKET_IFNAME": "eth", "GLOO_SOCKET_IFNAME": "eth1"}},
+        {"variables": {"NCCL_SOCKET_IFNAME": "^docker,lo"}},
+        {"variables": {"NCCL_SOCKET_IFNAME": "=eth1:0"}},
+        {"rdma": (), "limits": Limits(8.0, None, 64 << 30, 65536)},
+        {"accelerators": (), "device_files": 0},
     ],
 )
-def test_what_will_hurt_later_is_told(
-    found: dict[str, str | None], allowed: Limits, environ: dict[str, str], words: str
-) -> None:
-    (said,) = warnings(found, NO_HOOKS, allowed, environ, "2.5.1", has_gpu=False)
+def test_a_machine_in_order_gets_no_warning(changes: dict[str, Any]) -> None:
+    assert warnings(machine(**changes)) == ()
+
+
+NO_GPU: dict[str, Any] = {"accelerators": (), "device_files": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"limits": Limits(8.0, None, 64 << 20)}, "/dev/shm has 64 MiB: start the container with --ipc"),
+        ({"limits": Limits(8.0, None, None, 8 << 20)}, "only 8 MiB can be locked"),
+        ({"limits": Limits(1.0, None, None)}, "1 cores for 1 GPUs"),
+        ({"replaced": (Replaced("torch", "2.5.1", "2.6.0"),)}, "torch 2.5.1 is not 2.6.0 as installed now"),
+        ({"replaced": (Replaced("deepspeed", "0.16.3", None),)}, "deepspeed 0.16.3 is not installed any more"),
+        ({"versions": {"torch": None}}, "PyTorch is not installed"),
+        ({"accelerators": (), "problem": "OSError: libcudart.so.12"}, "PyTorch cannot be used: OSError: libcudart"),
+        ({"accelerators": (), "device_files": 8}, "8 GPUs are here, but PyTorch uses none"),
+        ({**NO_GPU, "variables": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "no GPU answers"),
+        ({"variables": {"CHECKPOINT_OPTIMIZATION": "true"}}, "the hooks are not installed"),
+        (
+            {"variables": {"CHECKPOINT_OPTIMIZATION_LAYERS": "3"}, "hooks": Hooks("x", False, {})},
+            "without CHECKPOINT_OPTIMIZATION=true",
+        ),
+        ({"variables": {"NCCL_SOCKET_IFNAME": "bond"}}, "NCCL_SOCKET_IFNAME=bond names no interface"),
+        ({"variables": {"NCCL_SOCKET_IFNAME": "=eth"}}, "names no interface"),
+        ({"variables": {"GLOO_SOCKET_IFNAME": "eth"}}, "GLOO_SOCKET_IFNAME=eth names no interface"),
+    ],
+)
+def test_what_will_hurt_later_is_told(changes: dict[str, Any], words: str) -> None:
+    (said,) = warnings(machine(**changes))
     assert words in said
 
 
-def test_the_images_torch_is_read_from_its_constraints(tmp_path: Path) -> None:
+def test_replaced_parts_are_those_that_differ_from_the_images_constraints(tmp_path: Path) -> None:
     constraints = tmp_path / "constraints.txt"
-    constraints.write_text("# kept\nnumpy==1.26.4\ntorch==2.5.1  # the base's\n")
-    assert pinned_torch({"PIP_CONSTRAINT": f"{tmp_path}/absent {constraints}"}) == "2.5.1"
-    assert pinned_torch({}) is None
+    constraints.write_text("# kept\nnumpy==1.26.4\ntorch==2.5.1+cu124  # the base's\ndeepspeed == 0.16.3\npeft>=0.1\n")
+    there = {"numpy": "1.26.4", "torch": "2.6.0"}.get
+    environ = {"PIP_CONSTRAINT": f"{tmp_path}/absent {constraints}"}
+    assert replaced(environ, there) == (
+        Replaced("torch", "2.5.1+cu124", "2.6.0"),
+        Replaced("deepspeed", "0.16.3", None),
+    )
+    assert replaced({}, there) == ()
+
+
+def test_gpus_of_the_container_and_rdma_devices_are_counted(tmp_path: Path) -> None:
+    for name in ("nvidia0", "nvidia11", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert device_files(tmp_path) == 2
+    assert rdma(tmp_path) == ("nvidia-uvm", "nvidia0", "nvidia11", "nvidiactl")
+    assert rdma(tmp_path / "absent") == ()
+
+
+def test_a_broken_pytorch_is_a_warning_and_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open shared object file')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    found = environment({})
+    assert any("PyTorch cannot be used: OSError: libcudart.so.12" in line for line in found.warnings)
 
 
 def test_the_command_prints_a_table_and_json() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +16,33 @@ class Accelerator:
     memory_bytes: int
 
 
-def accelerators() -> tuple[Accelerator, ...]:
-    """All that PyTorch can use; none without PyTorch, a driver or a device."""
+def accelerators() -> tuple[tuple[Accelerator, ...], str | None]:
+    """All that PyTorch can use, none without PyTorch, a driver or a device; and why it cannot be asked, if so."""
     try:
-        import torch
-    except ImportError:
-        return ()
+        return _asked(), None
+    except ModuleNotFoundError as error:
+        return (), None if error.name == "torch" else f"{type(error).__name__}: {error}"
+    except Exception as error:  # a library of another version, a driver that fails: this command is for such
+        return (), f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _asked() -> tuple[Accelerator, ...]:
+    import torch
+
     if not torch.cuda.is_available():
         return ()
     properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))
     return tuple(Accelerator(each.name, each.total_memory) for each in properties)
+
+
+def device_files(folder: Path = Path("/dev")) -> int:
+    """GPUs that the container was given: /dev/nvidia0 and so on."""
+    return sum(path.name.removeprefix("nvidia").isdigit() for path in folder.glob("nvidia[0-9]*"))
+
+
+def rdma(folder: Path = Path("/sys/class/infiniband")) -> tuple[str, ...]:
+    """InfiniBand and RoCE devices, as NCCL_IB_HCA names them."""
+    return tuple(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ()
 
 
 def driver() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
@@ -33,4 +34,6 @@ def hooks(environ: Mapping[str, str], folders: Iterable[str] | None = None) -> H
 
 
 def _folders() -> list[str]:
-    return list(dict.fromkeys([sysconfig.get_path("purelib"), *sys.path]))
+    """Site folders; elsewhere on sys.path, as in the current folder, Python does not look for start files."""
+    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return list(dict.fromkeys([*site.getsitepackages(), sysconfig.get_path("purelib"), *user]))

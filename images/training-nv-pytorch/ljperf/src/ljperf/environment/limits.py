@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +23,21 @@ class Limits:
     memory_bytes: int | None
     shared_bytes: int | None
     """Size of /dev/shm, through which data loaders and NCCL hand over."""
+    locked_bytes: int | None = None
+    """Memory that may be locked (ulimit -l), as RDMA needs it."""
 
 
 def limits(cgroups: Path = CGROUPS, shared: Path = SHARED) -> Limits:
     """Read control groups of either version, and the size of /dev/shm."""
     quota = _quota(cgroups)
     cores = float(len(os.sched_getaffinity(0)))
-    return Limits(cores if quota is None else min(cores, quota), _memory(cgroups), _size(shared))
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return Limits(
+        cores=cores if quota is None else min(cores, quota),
+        memory_bytes=_memory(cgroups),
+        shared_bytes=_size(shared),
+        locked_bytes=None if locked == resource.RLIM_INFINITY else locked,
+    )
 
 
 def _quota(cgroups: Path) -> float | None:

@@ -30,6 +30,9 @@ def _facts(found: Environment) -> Iterator[tuple[str, object]]:
     yield "memory limit", _size(found.limits.memory_bytes)
     yield "/dev/shm", _size(found.limits.shared_bytes)
     yield "interfaces", ", ".join(found.interfaces) or None
+    if found.rdma:
+        yield "RDMA devices", ", ".join(found.rdma)
+        yield "lockable memory", _size(found.limits.locked_bytes) or "unlimited"
     yield "hooks", _hooks(found)
 
 
