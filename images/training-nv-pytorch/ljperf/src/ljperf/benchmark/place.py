@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from ljperf.benchmark.request import DeviceKind
 from ljperf.errors import LjperfError
+
+SETTLING_S = 0.2
 
 
 class NoDeviceError(LjperfError):
@@ -67,7 +70,18 @@ def joined(place: Place) -> Iterator[None]:
         dist.init_process_group(backend)
         yield
         # Not after a failure: a collective that waits for a rank that is gone would keep this one too.
-        dist.destroy_process_group()
+        leave_group()
+
+
+def leave_group() -> None:
+    """Leave the default group together with all others; each rank has to call it."""
+    import torch.distributed as dist
+
+    dist.barrier()
+    # Gloo of PyTorch 2.5 joins its threads while it holds the interpreter's lock, and one of them may want it, to let
+    # the last tensors go: the two would wait for each other forever.
+    time.sleep(SETTLING_S)
+    dist.destroy_process_group()
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +13,6 @@ from typing import Literal
 from ljperf.errors import LjperfError, UsageError
 
 Backend = Literal["auto", "gloo", "nccl"]
-SETTLING_S = 0.2
 
 
 class NoGpuError(LjperfError):
@@ -66,6 +64,8 @@ def joined(backend: Backend, environment: Mapping[str, str] = os.environ) -> Ite
     import torch
     import torch.distributed as dist
 
+    from ljperf.benchmark.place import leave_group
+
     local = int(environment.get("LOCAL_RANK", "0"))
     chosen = backend_of(backend, local)
     device = f"cuda:{local}" if chosen == "nccl" else "cpu"
@@ -74,11 +74,7 @@ def joined(backend: Backend, environment: Mapping[str, str] = os.environ) -> Ite
     dist.init_process_group(chosen)
     yield Group(dist.get_rank(), dist.get_world_size(), _machines(environment), chosen, device)
     # Not after a failure: a collective that waits for a rank that is gone would keep this one too.
-    dist.barrier()
-    # Gloo of PyTorch 2.5 joins its threads while it holds the interpreter's lock, and one of them may want it, to let
-    # the last tensors go: the two would wait for each other forever.
-    time.sleep(SETTLING_S)
-    dist.destroy_process_group()
+    leave_group()
 
 
 def _machines(environment: Mapping[str, str]) -> int:
