@@ -102,13 +102,18 @@ def built_too_early(config: Mapping[str, Any], model: Any) -> Iterator[str]:
     Autograd keeps the transposed view of each weight, and so its whole gathered storage; `zero.Init` would have put
     DeepSpeed's linear, which keeps the parameter itself, in the place of torch's (for the whole process).
     """
-    if Reading(config, transformers=False).stage != 3 or model is None or linear_is_deepspeed():
+    reading = Reading(config, transformers=False)
+    if reading.stage != 3 or model is None or linear_is_deepspeed():
         return
     if any(hasattr(parameter, "ds_id") for parameter in model.parameters()):
         return  # built under zero.Init with memory_efficient_linear off, which was a choice
-    size = linear_bytes(model)
+    halved = any(reading.enabled(name) for name in ("bf16", "bfloat16", "fp16"))  # DeepSpeed converts it after this
+    size = linear_bytes(model, 2 if halved else None)
     if size:
-        advice = "build it under deepspeed.zero.Init, or create TrainingArguments(deepspeed=...) before the model"
+        advice = (
+            "build it under deepspeed.zero.Init; with Transformers create TrainingArguments(deepspeed=...) first, "
+            "then the model by from_pretrained or from_config"
+        )
         kept = (
             f"layers that are neither recomputed nor compiled keep gathered weights until backward, up to {_size(size)}"
         )
@@ -122,11 +127,11 @@ def linear_is_deepspeed() -> bool:
     return wrapped is not None and functional.linear is wrapped
 
 
-def linear_bytes(model: Any) -> int:
-    """Bytes of all Linear weights, each once, in their present type."""
+def linear_bytes(model: Any, item_bytes: int | None) -> int:
+    """Bytes of all Linear weights, each once; None: in their present type."""
     linear = sys.modules["torch"].nn.Linear
     weights = {id(module.weight): module.weight for module in model.modules() if isinstance(module, linear)}
-    return sum(weight.numel() * weight.element_size() for weight in weights.values())
+    return sum(weight.numel() * (item_bytes or weight.element_size()) for weight in weights.values())
 
 
 def _size(size: int) -> str:
