@@ -77,6 +77,26 @@ def test_a_rank_that_dies_leaves_what_was_measured(tmp_path: Path) -> None:
     assert (found["complete"], [row["size"] for row in found["rows"]]) == (False, [1024])
 
 
+@pytest.mark.parametrize(("operation", "code"), [("all", 0), ("reduce-scatter", 1)])
+def test_a_collective_that_the_backend_lacks_ends_only_a_run_that_asked_for_it_alone(
+    tmp_path: Path, operation: str, code: int
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, torch.distributed as dist\n"
+        "from ljperf.cli import main\n"
+        "def lacking(*a, **k): raise RuntimeError('ProcessGroupGloo does not support reduce_scatter')\n"
+        "dist.reduce_scatter_tensor = dist.reduce_scatter_single = lacking\n"
+        f"sys.argv = ['ljperf', 'comm', '--op', {operation!r}, '--sizes', '1K', '--iters', '3']\n"
+        "main()\n"
+    )
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    done = run_alone([sys.executable, str(program)], env=alone, check=False)
+    assert done.returncode == code, done.stderr
+    assert "does not support reduce_scatter" in (done.stdout if code == 0 else done.stderr)
+    assert len([line for line in done.stdout.splitlines() if "float32" in line]) == (2 if code == 0 else 0)
+
+
 def run(*options: str, **env: str) -> Any:
     return run_alone([*HERE, *options], env=env, check=False)
 

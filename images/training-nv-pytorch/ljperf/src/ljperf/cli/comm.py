@@ -78,15 +78,20 @@ def _as_rank(
     """Every rank measures; rank 0 shows and keeps each row as soon as it is there."""
     from ljperf.comm import library
     from ljperf.comm.group import joined
-    from ljperf.comm.sweep import Plan, sweep
+    from ljperf.comm.sweep import NotSupportedError, Plan, sweep
 
     with joined(backend) as group:
         answers = (library.nccl() if group.backend == "nccl" else None) or library.gloo()
         shown = _Shown(group, answers, json_path if group.rank == 0 else None)
         for operation in operations:
             shown.begin(operation)
-            for row in sweep(operation, sizes, Plan(plan[0], group.device, plan[1])):
-                shown.row(row)
+            try:
+                for row in sweep(operation, sizes, Plan(plan[0], group.device, plan[1])):
+                    shown.row(row)
+            except NotSupportedError as error:
+                if len(operations) == 1:
+                    raise
+                shown.note(error.message)
             shown.average(operation)
         shown.end()
     return 1 if any(row.wrong for row in shown.rows) else 0
@@ -110,6 +115,9 @@ class _Shown:
         self.rows.append(row)
         self._say(line(row))
         self._keep(complete=False)
+
+    def note(self, text: str) -> None:
+        self._say(f"# {text}")
 
     def end(self) -> None:
         self._keep(complete=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,11 @@ WARMUP: Final = 3
 
 
 class CollectiveError(LjperfError):
-    """The backend cannot do it, or a rank is gone."""
+    """It failed: a rank is gone, or there is too little memory."""
+
+
+class NotSupportedError(CollectiveError):
+    """The backend does not have this collective; all ranks see that alike, before they send anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ def sweep(operation: Operation, sizes: tuple[int, ...], plan: Plan) -> Iterator[
             yield _measure(operation, size, plan)
         except (RuntimeError, NotImplementedError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
-            raise CollectiveError(f"{operation} of {size} bytes failed: {reason}") from error
+            kind = NotSupportedError if re.search(r"not (currently )?(support|implement)", reason) else CollectiveError
+            raise kind(f"{operation} of {size} bytes failed: {reason}") from error
 
 
 def _measure(operation: Operation, size: int, plan: Plan) -> Row:
