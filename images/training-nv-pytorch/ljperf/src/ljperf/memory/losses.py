@@ -1,14 +1,15 @@
 """What the loss over all logits takes: the term that recomputing layers cannot lower.
 
-Transformers' `ForCausalLMLoss` makes fp32 logits, shifts them by one position (a copy if there is more than one
-sequence), and keeps their log-softmax; backward adds two more fp32 tensors of that size. A chunked loss computes the
-head's gradients in the forward pass, chunk by chunk, and keeps only those.
+Transformers' `ForCausalLMLoss` makes fp32 logits and keeps their log-softmax; before 4.49 it shifts the logits by one
+position (a copy if there is more than one sequence), later the labels. Backward adds two more fp32 tensors of that
+size. A chunked loss computes the head's gradients in the forward pass, chunk by chunk, and keeps only those.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ljperf.memory.activations.formulas import logits_kept
 from ljperf.memory.states import autocasts, element_bytes, stream_bytes
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
@@ -35,23 +36,24 @@ class LossBytes:
 
 
 def loss_bytes(shape: ModelShape, setup: TrainingSetup) -> LossBytes:
-    """Bytes of the loss: 12 per vocabulary entry and token for one sequence, 14 for several, with bf16 logits."""
+    """Bytes of the loss: 12 per vocabulary entry and token, 14 if several sequences' logits are shifted, in bf16."""
     size, tokens = element_bytes(setup), setup.tokens
     shared = shared_bytes(shape, setup, stream_bytes(setup))
     if setup.loss != "plain":
         return _chunked(shape, setup, shared)
-    shifted, whole = shape.vocab * (tokens - setup.micro_batch), shape.vocab * tokens
-    saved = 4 * shifted
+    kept, whole = logits_kept(shape, setup), shape.vocab * tokens
+    shifted = kept if kept < whole and setup.micro_batch > 1 else 0
+    saved = 4 * kept
     # Forward: logits, in fp32 too unless they are, and shifted if that copies. Backward: two gradients.
-    forward = 4 * whole + (size * whole if size == 2 else 0) + (4 * shifted if setup.micro_batch > 1 else 0)
+    forward = 4 * whole + (size * whole if size == 2 else 0) + 4 * shifted
     forward += _last_hidden(shape, setup)
     head_backward = size * whole + size * shape.hidden * tokens
-    return LossBytes(saved, forward, 8 * shifted, head_backward, 0, shared)
+    return LossBytes(saved, forward, 8 * kept, head_backward, 0, shared)
 
 
 def shared_bytes(shape: ModelShape, setup: TrainingSetup, size: int) -> int:
     """Cosine and sine in the residual stream's type, and two vectors of int64 per token."""
-    return (2 * size * shape.head_dim + 16) * setup.tokens
+    return 2 * size * shape.head_dim * setup.sequence + 16 * setup.tokens
 
 
 def _last_hidden(shape: ModelShape, setup: TrainingSetup) -> int:

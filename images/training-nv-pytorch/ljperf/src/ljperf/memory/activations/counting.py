@@ -85,6 +85,9 @@ def call_of(model: ModelShape | nn.Module, setup: TrainingSetup, *, fake: bool) 
         module = _one_block(model, setup)
         block, arguments, keywords = captured(module, setup)
         hidden, *others = arguments
+        if fake and setup.attention != "eager" and not _is_windowed(module, setup):
+            # Newer Transformers make a mask under fake tensors, as if for an export; in training none is needed.
+            keywords = {**keywords, "attention_mask": None} if "attention_mask" in keywords else keywords
         hidden = hidden.detach().requires_grad_()
         shared = [*module.parameters(), *module.buffers(), *tensors_in((others, keywords))]
         saved = saved_by(lambda: block(hidden, *others, **keywords), shared)
@@ -96,7 +99,7 @@ def counted_model(shape: ModelShape, setup: TrainingSetup, *, fake: bool = True)
     with _failures_named(shape), _fake_tensors(fake):
         model = build(shape, dtype=dtype_of(setup.precision), attention=setup.attention).train()
         ids = token_ids(setup)
-        return saved_by(lambda: model(input_ids=ids, labels=ids), [*model.parameters(), *model.buffers()]).bytes
+        return saved_by(lambda: model(input_ids=ids, labels=ids.clone()), [*model.parameters(), *model.buffers()]).bytes
 
 
 def captured(module: nn.Module, setup: TrainingSetup) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
@@ -147,6 +150,12 @@ def _one_block(model: ModelShape | nn.Module, setup: TrainingSetup) -> nn.Module
         return model
     shape = replace(model, max_positions=max(model.max_positions, setup.sequence))
     return build_block(shape, dtype=dtype_of(setup.precision), attention=setup.attention).train()
+
+
+def _is_windowed(module: nn.Module, setup: TrainingSetup) -> bool:
+    """Does attention leave out tokens of a sequence this long, so that it does need a mask?"""
+    window = getattr(module.config, "sliding_window", None)
+    return isinstance(window, int) and window < setup.sequence
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from ljperf.memory.activations.formulas import (
     NoFormulaError,
     checkpoint_bytes,
     head_bytes,
+    input_bytes,
     is_measured,
     saved_bytes,
 )
@@ -29,7 +30,10 @@ class Activations:
     head: int
     """Outside the blocks: the loss over plain logits, the final norm, what all blocks share."""
     recompute_working_set: int
-    """Of a recomputed block while its backward runs."""
+    """What a recomputed block's forward saves beside the input that it had kept, until its backward frees it.
+
+    Gradients that backward makes meanwhile are not in it: they are as large in a kept block.
+    """
     exact: bool
     how: How
 
@@ -37,15 +41,16 @@ class Activations:
 def activations_of(shape: ModelShape, setup: TrainingSetup) -> Activations:
     """Bytes of a block and outside of it; imports PyTorch for families without a formula, which raises CountError."""
     try:
-        layer, exact, how = saved_bytes(shape, setup), is_measured(shape, setup), _FORMULA
+        layer, own_input = saved_bytes(shape, setup), input_bytes(shape, setup)
+        exact, how = is_measured(shape, setup), _FORMULA
     except NoFormulaError:
-        layer, exact = _counted(shape, setup)
+        layer, own_input, exact = _counted(shape, setup)
         how = _COUNTED
     return Activations(
         per_layer=layer,
         per_recomputed_layer=checkpoint_bytes(shape, setup),
         head=head_bytes(shape, setup),
-        recompute_working_set=layer,
+        recompute_working_set=layer - own_input,
         exact=exact,
         how=how,
     )
@@ -55,19 +60,20 @@ _FORMULA: Final[How] = "formula"
 _COUNTED: Final[How] = "counted"
 
 
-def _counted(shape: ModelShape, setup: TrainingSetup) -> tuple[int, bool]:
-    """Count one block in eager mode; a compiled one keeps at most that."""
-    from ljperf.memory.activations.counting import counted
+def _counted(shape: ModelShape, setup: TrainingSetup) -> tuple[int, int, bool]:
+    """Count one block in eager mode, and its input if that is saved; a compiled one keeps at most that."""
+    from ljperf.memory.activations.counting import counted, counted_with_input
 
     if not shape.experts:
-        return counted(shape, setup), not setup.compiled
+        return *counted_with_input(shape, setup), not setup.compiled
     # Which expert gets which token is decided by values, so tensors are real, and few.
     small = replace(setup, micro_batch=1, sequence=min(_SMALL, setup.sequence))
     narrow = _narrowed(shape)
     routed = counted(narrow, small, fake=False) / small.tokens
     dense_narrow = saved_bytes(replace(narrow, family="llama", experts=0), small) / small.tokens
     dense = saved_bytes(replace(shape, family="llama", experts=0), setup)
-    return dense + round((routed - dense_narrow) * setup.tokens * shape.ffn / narrow.ffn), False
+    experts = round((routed - dense_narrow) * setup.tokens * shape.ffn / narrow.ffn)
+    return dense + experts, input_bytes(shape, setup), False
 
 
 def _narrowed(shape: ModelShape) -> ModelShape:
