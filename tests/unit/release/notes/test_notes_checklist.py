@@ -217,8 +217,8 @@ OPEN_FACTS = (
     Fact(
         "compile",
         "what ljperf does, and where that was measured",
-        ("`ljperf` does from outside", "On two processors, with a Llama of two layers", "one graph without a break"),
-        ("由 `ljperf` 在外部实现", "在两个 CPU 进程上以两层 Llama", "1 个计算图、0 个 graph break"),
+        ("`ljperf` does from outside", "On two processors, with a Llama of three layers", "one graph without a break"),
+        ("由 `ljperf` 在外部实现", "在两个 CPU 进程上以三层 Llama", "1 个计算图、0 个 graph break"),
     ),
     Fact(
         "enable",

@@ -79,7 +79,7 @@ def _after(engine: Any, config: object, wish: Wish, blocks: Compiled | None) -> 
 
 
 def _keep_from_compiling_again(engine: Any, wish: Wish) -> None:
-    """Accelerate compiles what `initialize` returns, hooks and all: 45 graphs where there is one now."""
+    """Accelerate compiles what `initialize` returns, hooks and all, and each hook breaks the graph."""
 
     def compile(*_: Any, **__: Any) -> None:
         if wish.by == "LJ_COMPILE":  # Accelerate's call is expected; a loop's own is a surprise to its author
