@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
-from ljperf.errors import UnknownModelError
-from ljperf.models.building import counted_parameters, transformers_config
+from ljperf.errors import UnknownModelError, UsageError
+from ljperf.models.building import MissingFrameworkError, counted_parameters, transformers_config
 from ljperf.models.catalog import model_named, model_names
 from ljperf.models.flops import flops_per_token, hardware_flops_per_token
 from ljperf.models.from_config import UnknownConfigError, shape_of
-from ljperf.models.limits import SequenceTooLongError, check_sequence
+from ljperf.models.limits import ImpossibleShapeError, SequenceTooLongError, check_sequence
 from ljperf.models.parameters import parameters_of
 
 
@@ -57,6 +58,56 @@ def test_an_unknown_model_is_told_with_the_closest_names() -> None:
         model_named("llama3-8")
     assert "llama3-8b" in f"{caught.value.message} {caught.value.hint}"
     assert {"llama3-8b", "llama3-70b", "llama3.2-1b", "qwen2.5-7b", "mixtral-8x7b", "tiny"} <= set(model_names())
+
+
+def test_a_block_of_experts_counts_all_of_them_and_computes_with_those_a_token_is_sent_to() -> None:
+    shape = model_named("mixtral-8x7b")
+    assert parameters_of(shape).total == 46_702_792_704  # published as 46.7 billion, of which 12.9 active
+    # Without attention's own products: six operations for each of the 12.9 billion active parameters but the embedding.
+    products = 12 * shape.layers * shape.query_width * 4096
+    assert flops_per_token(shape, 4096) - products == 6 * (12_879_925_248 - 32000 * 4096)
+
+
+def test_an_unlisted_family_is_built_without_memory_and_counted() -> None:
+    shape = replace(model_named("tiny"), family="olmo")
+    found = parameters_of(shape)  # OLMo's norms have no parameters
+    assert (found.layer, found.final_norm) == (36_864, 0)
+    assert found.total == 4 * 36_864 + 2 * 512 * 64
+
+
+def test_a_family_that_transformers_lacks_is_told() -> None:
+    with pytest.raises(UnknownModelError, match="no family 'nobody'"):
+        transformers_config(replace(model_named("tiny"), family="nobody"))
+
+
+def test_a_family_whose_blocks_are_elsewhere_is_told() -> None:
+    with pytest.raises(UnknownModelError, match=r"model\.layers"):
+        counted_parameters(replace(model_named("tiny"), family="gpt_neox"))
+
+
+def test_without_transformers_it_is_told_what_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingFrameworkError, match="transformers"):
+        transformers_config(model_named("tiny"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kv_heads": 3}, "4 query heads cannot share 3 key heads"),
+        ({"layers": 0}, "every size must be 1 or more"),
+        ({"experts": 4, "experts_per_token": 5}, "5 of 4 experts"),
+        ({"experts": 4}, "0 of 4 experts"),
+    ],
+)
+def test_a_shape_that_contradicts_itself_is_told_before_it_is_built(change: dict[str, int], said: str) -> None:
+    with pytest.raises(ImpossibleShapeError, match=said):
+        transformers_config(replace(model_named("tiny"), **change))
+
+
+def test_a_sequence_without_a_token_to_predict_is_told() -> None:
+    with pytest.raises(UsageError, match="sequence of 1"):
+        check_sequence(model_named("tiny"), 1)
 
 
 def test_a_sequence_over_the_models_positions_is_told_with_both_numbers() -> None:

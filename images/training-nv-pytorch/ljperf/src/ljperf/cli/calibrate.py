@@ -87,7 +87,7 @@ def _line(name: str, predicted: int, allocated: int, reserved: int, earlier: boo
 
 
 def _check_model() -> int:
-    """Small models on fake tensors: prediction and count side by side."""
+    """Small models on a CPU: prediction and count side by side."""
     from ljperf.memory.tracking import compared
     from ljperf.report.table import table
 

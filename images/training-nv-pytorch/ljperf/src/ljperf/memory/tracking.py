@@ -1,7 +1,7 @@
 """The peak of a real training step of a small model, counted by PyTorch's own MemTracker on a CPU.
 
-It is what the phase model is held against. Tensors are real: with fake ones Transformers from 4.53 on makes an attention
-mask, as if for an export, which training does without and which changes what attention saves.
+It is what the phase model is held against. Tensors are real: with fake ones Transformers from 4.53 on makes an
+attention mask, as if for an export, which training does without and which changes what attention saves.
 """
 
 from __future__ import annotations
