@@ -41,6 +41,7 @@ def promote(
         verify=verify,
         say=say,
         open_registry=means.open_registry,
+        referrers=True,
     ) as found:
         results = carry(found.content, places, wishes, means)
     promise = found.promise

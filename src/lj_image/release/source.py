@@ -131,8 +131,11 @@ def content_from(
     verify: bool = True,
     say: Say,
     open_registry: OpenRegistry = Registry,
+    referrers: bool = False,
 ) -> Iterator[Found]:
     """Give a release's content as a registry holds it; the blobs can be read until the block ends.
+
+    With `referrers` the registry is asked what it has about it: signatures, bills of materials.
 
     It is what the record says, or `digest`, or, where neither says anything, what the tag holds. Raises UsageError,
     PublishError where the two disagree or the record has no proof of it, ArtifactError where the source lacks it.
@@ -141,7 +144,8 @@ def content_from(
     wanted = promised(promises(record), digest, tag, verify=verify)
     with open_registry(reference.host, intent="pull") as registry, _cut_off_by_ctrl_c(registry):
         found = _found(registry, reference, wanted, digest)
-        found = replace(found, content=with_referrers(registry, reference.repository, found.content))
+        if referrers:
+            found = replace(found, content=with_referrers(registry, reference.repository, found.content))
         if found.promise is None and digest is None:
             say(f"{reference} holds {found.content.root.descriptor.digest}; no record of this machine says what it is")
         yield found

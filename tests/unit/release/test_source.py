@@ -27,21 +27,11 @@ OTHER = "sha256:" + "b" * 64
 REPOSITORY = "egslingjun/training-nv-pytorch"
 
 
-class NothingElse:
-    """Of a registry that has no API for referrers."""
-
-    def ask(self, *request: object, **options: object) -> None:
-        raise RegistryError("404 page not found", status=404)
-
-
 class Source:
     """A registry that has one manifest under a tag and its digest, as far as a source is asked."""
 
     host = "source.example"
-    connection = NothingElse()
-
-    def scopes(self, repository: str) -> tuple[str, ...]:
-        return ()
+    connection = None
 
     def __init__(self, content: Content) -> None:
         self.content = content
