@@ -50,6 +50,11 @@ class TrainingSetup:
         """Tokens per device and forward."""
         return self.micro_batch * self.sequence
 
+    @property
+    def element_bytes(self) -> int:
+        """Bytes per element of the type that computes."""
+        return 4 if self.precision == "fp32" else 2
+
     def recomputing(self, layers: int) -> TrainingSetup:
         """The same with that many layers recomputed."""
         return replace(self, recompute_layers=layers)

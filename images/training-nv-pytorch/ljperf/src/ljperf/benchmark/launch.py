@@ -33,10 +33,10 @@ class RankFailedError(LjperfError):
     """A rank failed, or was killed; the others were ended."""
 
 
-def torchrun(nproc: int, arguments: Sequence[str]) -> list[str]:
-    """So many ranks on this machine."""
+def torchrun(nproc: int, arguments: Sequence[str], command: str = "benchmark") -> list[str]:
+    """So many ranks of one of our commands on this machine."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={nproc}"]
-    return [*launcher, "-m", "ljperf", "benchmark", *arguments]
+    return [*launcher, "-m", "ljperf", command, *arguments]
 
 
 def deepspeed(hostfile: Path, nproc: int | None, arguments: Sequence[str]) -> list[str]:
@@ -70,7 +70,7 @@ def wait_for(command: Sequence[str], into: Path, nproc: int, echo: IO[str]) -> d
     """
     child = subprocess.Popen(
         command,
-        env=_environment(nproc),
+        env=environment_of(nproc),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -176,7 +176,8 @@ def _end(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def _environment(nproc: int) -> dict[str, str]:
+def environment_of(nproc: int) -> dict[str, str]:
+    """The environment of so many ranks that share this machine's cores, each line of them shown as it comes."""
     threads = max(1, len(os.sched_getaffinity(0)) // max(1, nproc))
     return {"OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"} | dict(os.environ)
 

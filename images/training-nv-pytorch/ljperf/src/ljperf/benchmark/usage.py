@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import resource
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ljperf.benchmark.place import Place
+from ljperf.compiling import counters
+from ljperf.environment.devices_here import processor
+from ljperf.environment.versions import installed_versions
 
 PACKAGES = ("torch", "transformers", "deepspeed", "accelerate", "liger-kernel", "triton")
 
@@ -47,23 +48,13 @@ def host_peak() -> int:
 
 def graphs() -> dict[str, Any]:
     """What the compiler made so far in this process: graphs, breaks and their reasons."""
-    from torch._dynamo.utils import counters
-
-    reasons = {str(reason).splitlines()[0][:200]: count for reason, count in counters["graph_break"].items()}
-    return {
-        "graphs": counters["stats"].get("unique_graphs", 0),
-        "breaks": sum(counters["graph_break"].values()),
-        "reasons": reasons,
-    }
+    found = counters.graphs()
+    return {"graphs": found.unique, "breaks": found.breaks, "reasons": dict(found.reasons)}
 
 
 def versions() -> dict[str, str]:
     """Of Python and the packages that decide speed, as far as they are installed; nothing is imported."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+    return installed_versions(PACKAGES)
 
 
 def device_name(place: Place) -> str:
@@ -72,8 +63,4 @@ def device_name(place: Place) -> str:
         import torch
 
         return str(torch.cuda.get_device_name(place.local_rank))
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.machine()
+    return processor()

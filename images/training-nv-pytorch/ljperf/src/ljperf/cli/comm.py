@@ -39,7 +39,7 @@ def command(
     what a ring puts on a link. Exit code 1 if a result is wrong or a rank fails; the file of --json then holds
     what was measured before, and is marked as not complete.
     """
-    from ljperf.comm.group import launched
+    from ljperf.benchmark.place import launched
     from ljperf.comm.sizes import sizes_of
 
     bytes_ = sizes_of(sizes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ljperf.errors import LjperfError, UsageError
+from ljperf.errors import LjperfError
 
 if TYPE_CHECKING:
     from ljperf.devices import Device
@@ -60,7 +60,7 @@ def command(target: str, device_name: str | None, headroom: float, efficiency: f
     device = _device(device_name)
     how: dict[str, Any] = {
         "headroom": headroom,
-        "layers": _layers(options["recompute"], shape),
+        "layers": None if options["recompute"] == "auto" else setup.recompute_layers,
         "efficiency": efficiency or EFFICIENCY,
     }
     if options["axes"] or options["more_axes"]:
@@ -79,9 +79,15 @@ def _setup(target: str, options: dict[str, Any]) -> tuple[ModelShape, TrainingSe
     from ljperf.models.catalog import model_named
 
     framework, model = target_of(target if "/" in target else f"deepspeed/{target}")
-    shared = ("micro_batch", "sequence", "accumulation", "zero", "precision", "compiled", "attention", "loss")
+    shared = (
+        *("micro_batch", "sequence", "accumulation", "zero", "precision"),
+        *("compiled", "recompute", "attention", "loss"),
+    )
     request = Request(
-        framework=framework, model=model, ds_config=options["ds_config"], **{name: options[name] for name in shared}
+        framework=framework,
+        model=model,
+        ds_config=options["ds_config"],
+        **{name: options[name] for name in shared},
     )
     shape = model_named(model)
     config = read_ds_config(options["ds_config"])
@@ -130,16 +136,6 @@ def _device(name: str | None) -> Device:
     if here is None:
         raise NoDeviceError("no device in this machine, so nothing to fit into", hint="name one: --device h20-96g")
     return here
-
-
-def _layers(recompute: str, shape: ModelShape) -> int | None:
-    named: dict[str, int | None] = {"auto": None, "none": 0, "full": shape.layers}
-    if recompute in named:
-        return named[recompute]
-    if not recompute.isdecimal() or int(recompute) > shape.layers:
-        message = f"--recompute {recompute}: {shape.name} has {shape.layers} layers"
-        raise UsageError(message, hint=f"auto, none, full, or a number from 0 to {shape.layers}")
-    return int(recompute)
 
 
 def _sweep(

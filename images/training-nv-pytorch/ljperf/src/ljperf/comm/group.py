@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -30,11 +29,6 @@ class Group:
     device: str
 
 
-def launched(environment: Mapping[str, str] = os.environ) -> bool:
-    """Has a launcher (torchrun, DeepSpeed's, Ray) started this process as one of its ranks?"""
-    return "RANK" in environment and "WORLD_SIZE" in environment
-
-
 def default_nproc() -> int:
     """A rank for each GPU; two where there is none, since one alone has nothing to send."""
     import torch
@@ -44,12 +38,10 @@ def default_nproc() -> int:
 
 def start(nproc: int, arguments: Sequence[str]) -> int:
     """Run this command on that many ranks here, and give its exit code; Ctrl-C ends all."""
-    from ljperf.benchmark.launch import end_with_parent
+    from ljperf.benchmark.launch import end_with_parent, environment_of, torchrun
 
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={nproc}"]
-    command = [*launcher, "-m", "ljperf", "comm", *arguments]
-    threads = max(1, len(os.sched_getaffinity(0)) // nproc)
-    child = subprocess.Popen(command, env={"OMP_NUM_THREADS": str(threads), **os.environ}, preexec_fn=end_with_parent)
+    command = torchrun(nproc, arguments, "comm")
+    child = subprocess.Popen(command, env=environment_of(nproc), preexec_fn=end_with_parent)
     try:
         return child.wait()
     except BaseException:

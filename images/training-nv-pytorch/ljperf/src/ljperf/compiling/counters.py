@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,8 +12,8 @@ class Graphs:
 
     unique: int
     breaks: int
-    reasons: tuple[str, ...] = ()
-    """Of the breaks, the most frequent first."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Of the breaks, and how often; the most frequent first."""
 
 
 def graphs() -> Graphs:
@@ -23,7 +24,7 @@ def graphs() -> Graphs:
     return Graphs(
         unique=int(counters["stats"]["unique_graphs"]),
         breaks=sum(breaks.values()),
-        reasons=tuple(reason.splitlines()[0] for reason, _ in breaks.most_common()),
+        reasons={str(reason).splitlines()[0][:200]: count for reason, count in breaks.most_common()},
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-TRUE = ("1", "true", "yes", "on")
+from ljperf.startup import asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def wish_of(environ: Mapping[str, str] = os.environ) -> Wish | None:
         arguments = plugin.to_kwargs()
         backend = str(arguments.pop("backend"))
         return Wish("accelerate", backend, {key: arguments[key] for key in ("mode", "options") if arguments.get(key)})
-    if environ.get("LJ_COMPILE", "").lower() in TRUE:
+    if asked(environ, "LJ_COMPILE"):
         return Wish("LJ_COMPILE", environ.get("LJ_COMPILE_BACKEND") or "inductor")
     return None
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from importlib.resources import files
 from typing import Any
 
 import yaml
+
+from ljperf.environment.versions import installed as installed_version
 
 Version = tuple[int, ...]
 NEWEST: Version = (9999,)
@@ -94,10 +94,7 @@ def parsed(text: str) -> Version:
 
 def installed() -> str | None:
     """The installed DeepSpeed's version, from its metadata (nothing is imported); None without one."""
-    try:
-        return installed_version("deepspeed")
-    except PackageNotFoundError:
-        return None
+    return installed_version("deepspeed")
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -1,7 +1,9 @@
-"""Accelerators, as PyTorch sees them, and the libraries it has loaded for them."""
+"""Accelerators as PyTorch sees them, the libraries it has loaded for them, and the processor."""
 
 from __future__ import annotations
 
+import contextlib
+import platform
 import socket
 import subprocess
 from dataclasses import dataclass
@@ -53,6 +55,15 @@ def driver() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.split("\n", 1)[0].strip() or None
+
+
+def processor() -> str:
+    """The CPU's name."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
 
 
 def communication() -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
+
+from ljperf.environment.versions import installed
 
 PIN: Final = re.compile(r"([A-Za-z0-9._-]+)\s*===?\s*([^\s;#]+)")
 
@@ -20,14 +21,6 @@ class Replaced:
     pinned: str
     found: str | None
     """None: it is not installed any more."""
-
-
-def installed(name: str) -> str | None:
-    """A distribution's version; None if it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def replaced(environ: Mapping[str, str], lookup: Callable[[str], str | None] = installed) -> tuple[Replaced, ...]:

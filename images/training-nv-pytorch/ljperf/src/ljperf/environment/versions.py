@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -22,12 +23,18 @@ PARTS: Final = (
 )
 
 
-def versions() -> dict[str, str | None]:
-    """Version by name; None for what is not installed."""
-    return {"python": platform.python_version(), **{name: _installed(name) for name in PARTS}}
+def versions(parts: Iterable[str] = PARTS) -> dict[str, str | None]:
+    """Version by name, Python's first; None for what is not installed."""
+    return {"python": platform.python_version(), **{name: installed(name) for name in parts}}
 
 
-def _installed(name: str) -> str | None:
+def installed_versions(parts: Iterable[str]) -> dict[str, str]:
+    """The same without what is not installed."""
+    return {name: found for name, found in versions(parts).items() if found is not None}
+
+
+def installed(name: str) -> str | None:
+    """A distribution's version, from its metadata; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

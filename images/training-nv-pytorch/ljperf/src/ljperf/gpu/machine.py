@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
-import subprocess
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
+
+from ljperf.environment.devices_here import driver, processor
+from ljperf.environment.versions import installed_versions
 
 PACKAGES = ("torch", "triton", "transformers", "accelerate", "deepspeed", "liger-kernel", "nvidia-nccl-cu12", "ljperf")
 
@@ -54,33 +53,6 @@ def look(use_gpu: bool) -> Machine:
         processor=processor(),
         cores=len(os.sched_getaffinity(0)),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
-        versions=versions(),
+        versions=installed_versions(PACKAGES),
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
     )
-
-
-def driver() -> str | None:
-    """The driver's version, from nvidia-smi; None if it is not there."""
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-        return asked.stdout.splitlines()[0].strip() or None
-    return None
-
-
-def processor() -> str:
-    """The CPU's name."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def versions() -> dict[str, str]:
-    """Python and the packages, as far as installed."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found

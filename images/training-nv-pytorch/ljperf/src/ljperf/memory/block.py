@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ljperf.memory.states import autocasts, element_bytes, stream_bytes
+from ljperf.memory.states import autocasts, stream_bytes
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
 
@@ -54,7 +54,7 @@ def _mlp(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Moment, .
 
 def _attention(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Moment, ...]:
     narrow, wide = _widths(shape, setup)
-    query = element_bytes(setup) * shape.query_width * setup.tokens
+    query = setup.element_bytes * shape.query_width * setup.tokens
     before = saved + narrow - (3 if setup.compiled else 4) * wide - saved_by_norm(shape, setup)
     weights, module = 3 * shape.hidden * shape.ffn, shape.hidden * shape.query_width
     kernel = Moment(before + 3 * query, weights + module, module)
@@ -63,7 +63,7 @@ def _attention(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Mom
     # Softmax's backward in fp32: the scores' gradient twice, once their copy in the compute type is freed. The values'
     # gradient takes their place, and the output projection's input is gone.
     scores = shape.heads * setup.sequence * setup.tokens
-    freed = 2 * scores if element_bytes(setup) == 2 else 0
+    freed = 2 * scores if setup.element_bytes == 2 else 0
     return kernel, Moment(before - query + 8 * scores - freed, weights + module, module)
 
 
@@ -78,14 +78,14 @@ def _first_norm(shape: ModelShape, setup: TrainingSetup) -> Moment:
 
 def _widths(shape: ModelShape, setup: TrainingSetup) -> tuple[int, int]:
     """Bytes of a tensor of the hidden width, and of one of the MLP's."""
-    return stream_bytes(setup) * shape.hidden * setup.tokens, element_bytes(setup) * shape.ffn * setup.tokens
+    return stream_bytes(setup) * shape.hidden * setup.tokens, setup.element_bytes * shape.ffn * setup.tokens
 
 
 def _routed(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Moment, ...]:
     """Experts run one after the other on their tokens: two gradients of the widest one, if tokens are even."""
     narrow, _ = _widths(shape, setup)
     share = -(-setup.tokens * max(shape.experts_per_token, 1) // shape.experts)
-    wide = element_bytes(setup) * shape.ffn * share
+    wide = setup.element_bytes * shape.ffn * share
     weight = shape.hidden * shape.ffn
     return (
         Moment(saved + 2 * narrow + 2 * wide, weight, weight),
@@ -95,7 +95,7 @@ def _routed(shape: ModelShape, setup: TrainingSetup, saved: int) -> tuple[Moment
 
 def saved_by_norm(shape: ModelShape, setup: TrainingSetup) -> int:
     """Bytes that an RMSNorm saves: its input in fp32, one fp32 factor per token, the normalised input, its output."""
-    size = element_bytes(setup)
+    size = setup.element_bytes
     if setup.compiled:
         return setup.tokens * (4 * shape.hidden + 4)
     if autocasts(setup):  # fp32 input and normalised input, and a cast for each of two or three products

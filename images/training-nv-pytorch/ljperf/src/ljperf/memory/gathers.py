@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ljperf.memory.states import autocasts, block_weights, element_bytes, embedding_and_head, sharding_of
+from ljperf.memory.states import autocasts, block_weights, embedding_and_head, sharding_of
 from ljperf.models.parameters import parameters_of
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
@@ -55,17 +55,17 @@ def gathers_of(shape: ModelShape, setup: TrainingSetup) -> Gathers:
 def _bucketed(shape: ModelShape, setup: TrainingSetup) -> Gathers:
     """ZeRO-1 and 2 share no weights, yet a gradient larger than a bucket is reduced on its own, out of place."""
     head = shape.vocab * shape.hidden
-    return Gathers(0, 0, 0, element_bytes(setup) * head if setup.zero_stage == 2 else 0, 0)
+    return Gathers(0, 0, 0, setup.element_bytes * head if setup.zero_stage == 2 else 0, 0)
 
 
 def _autocast(shape: ModelShape, setup: TrainingSetup) -> Gathers:
     """No rank lacks a weight, yet autograd keeps autocast's copy of each Linear weight from forward to backward."""
-    size, weights = element_bytes(setup), parameters_of(shape).linear_per_layer
+    size, weights = setup.element_bytes, parameters_of(shape).linear_per_layer
     return Gathers(size * shape.vocab * shape.hidden, size * weights, size * weights, 0, 0)
 
 
 def _zero3(shape: ModelShape, setup: TrainingSetup) -> Gathers:
-    size, head = element_bytes(setup), shape.vocab * shape.hidden
+    size, head = setup.element_bytes, shape.vocab * shape.hidden
     layer = parameters_of(shape).layer
     ahead, several = prefetched(shape, setup)
     if setup.leaf_blocks:
@@ -84,7 +84,7 @@ def pinned(shape: ModelShape, setup: TrainingSetup) -> int:
     """
     if setup.zero_init or setup.compiled:
         return 0
-    return element_bytes(setup) * sum(block_weights(shape))
+    return setup.element_bytes * sum(block_weights(shape))
 
 
 def prefetched(shape: ModelShape, setup: TrainingSetup) -> tuple[int, bool]:
@@ -116,7 +116,7 @@ def reused(shape: ModelShape, setup: TrainingSetup) -> int:
 
 def _fsdp(shape: ModelShape, setup: TrainingSetup) -> Gathers:
     """FSDP2 with a unit per block: this block and the next are whole; the root (both ends) stays so all along."""
-    size, layer = element_bytes(setup), parameters_of(shape).layer
+    size, layer = setup.element_bytes, parameters_of(shape).layer
     ends = size * embedding_and_head(shape)
     block = size * 2 * layer + size * layer + FSDP_REDUCE * layer
     return Gathers(0, block, 0, 0, 0, held=ends + size * shape.vocab * shape.hidden)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ljperf.memory.activations.formulas import logits_kept
-from ljperf.memory.states import autocasts, element_bytes, stream_bytes
+from ljperf.memory.states import autocasts, stream_bytes
 from ljperf.models.shape import ModelShape
 from ljperf.setup import TrainingSetup
 
@@ -37,7 +37,7 @@ class LossBytes:
 
 def loss_bytes(shape: ModelShape, setup: TrainingSetup) -> LossBytes:
     """Bytes of the loss: 12 per vocabulary entry and token, 14 if several sequences' logits are shifted, in bf16."""
-    size, tokens = element_bytes(setup), setup.tokens
+    size, tokens = setup.element_bytes, setup.tokens
     shared = shared_bytes(shape, setup, stream_bytes(setup))
     if setup.loss != "plain":
         return _chunked(shape, setup, shared)
@@ -62,7 +62,7 @@ def _last_hidden(shape: ModelShape, setup: TrainingSetup) -> int:
 
 
 def _chunked(shape: ModelShape, setup: TrainingSetup, shared: int) -> LossBytes:
-    size = element_bytes(setup)
+    size = setup.element_bytes
     chunk = min(CHUNK_TOKENS, setup.tokens - setup.micro_batch)
     second = min(CHUNK_TOKENS, setup.tokens - setup.micro_batch - chunk)
     # Two fp32 tensors per chunk, the second chunk's beside one and its bf16 gradient of the first.

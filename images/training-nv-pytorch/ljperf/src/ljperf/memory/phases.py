@@ -14,7 +14,7 @@ from ljperf.memory.activations import Activations, activations_of
 from ljperf.memory.block import Moment, moments_of, norm_backward
 from ljperf.memory.gathers import Gathers, gathers_of, reused
 from ljperf.memory.losses import LossBytes, loss_bytes, shared_bytes
-from ljperf.memory.states import States, autocasts, element_bytes, sharding_of, states_of, stream_bytes
+from ljperf.memory.states import States, autocasts, sharding_of, states_of, stream_bytes
 from ljperf.models.limits import check_sequence
 from ljperf.models.parameters import Parameters, parameters_of
 from ljperf.models.shape import ModelShape
@@ -85,7 +85,7 @@ def step_of(shape: ModelShape, setup: TrainingSetup) -> Step:
     kept = reused(shape, setup) if sharding_of(setup) == "zero3" else 0
     loss, plain = loss_bytes(shape, setup), replace(setup, loss="plain")
     activations = activations_of(shape, plain)
-    norm = activations.head - loss_bytes(shape, plain).saved - shared_bytes(shape, setup, element_bytes(setup))
+    norm = activations.head - loss_bytes(shape, plain).saved - shared_bytes(shape, setup, setup.element_bytes)
     if autocasts(setup):
         activations, norm = _under_autocast(shape, setup, activations), norm + 2 * shape.hidden * setup.tokens
     return Step(
@@ -93,7 +93,7 @@ def step_of(shape: ModelShape, setup: TrainingSetup) -> Step:
         gathers=gathers_of(shape, setup), activations=activations, loss=loss,
         moments=moments_of(shape, setup, activations.per_layer),
        
-        norm=max(norm, 0), reused=kept * element_bytes(setup),
+        norm=max(norm, 0), reused=kept * setup.element_bytes,
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def _final_norm(step: Step, recomputed: int) -> Phase:
     tokens, hidden = step.setup.tokens, step.shape.hidden
     parts = _ends(step, recomputed, step.shape.vocab * hidden)
     parts["weights in use"] -= step.gathers.ends
-    output = element_bytes(step.setup) * hidden * tokens
+    output = step.setup.element_bytes * hidden * tokens
     parts["activations"] += norm_backward(step.shape, step.setup) - output
     return Phase("backward of the final norm", parts)
 
@@ -209,7 +209,7 @@ def _moment(step: Step, recomputed: int, layer: int, moment: Moment) -> Phase:
     after = step.shape.layers - 1 - layer
     produced = step.shape.vocab * step.shape.hidden + step.shape.hidden + after * step.parameters.layer
     parts = _resident(step, produced + moment.gradients, backward=True)
-    parts["gradients"] += 0 if step.states.per_gradient else element_bytes(step.setup) * moment.module
+    parts["gradients"] += 0 if step.states.per_gradient else step.setup.element_bytes * moment.module
     full = step.gathers.reducing and produced >= step.setup.reduce_bucket
     parts["weights in use"] = step.gathers.block + step.gathers.held + max(
         step.reused if after == 0 else 0, _pinned(step, recomputed, layer + 1)
@@ -226,7 +226,7 @@ def _embedding(step: Step) -> Phase:
     """The embedding's gradient is dense; tied to the head, it is added to the head's."""
     embedding = step.shape.vocab * step.shape.hidden
     parts = _resident(step, step.parameters.total, backward=True)
-    size = element_bytes(step.setup)
+    size = step.setup.element_bytes
     transient = size * embedding if step.shape.tied or not step.states.per_gradient else 0
     parts["gradients"] += transient
     parts["weights in use"] = step.gathers.ends + step.gathers.held

@@ -38,11 +38,6 @@ class States:
     """What is alive while the engine is made, beside the context."""
 
 
-def element_bytes(setup: TrainingSetup) -> int:
-    """Bytes per element of the type that computes."""
-    return 4 if setup.precision == "fp32" else 2
-
-
 def sharding_of(setup: TrainingSetup) -> Sharding:
     """What is shared among ranks, whatever the framework's name."""
     if setup.framework == "fsdp":
@@ -62,7 +57,7 @@ def autocasts(setup: TrainingSetup) -> bool:
 
 def stream_bytes(setup: TrainingSetup) -> int:
     """Bytes per element of the residual stream between blocks."""
-    return 4 if autocasts(setup) else element_bytes(setup)
+    return 4 if autocasts(setup) else setup.element_bytes
 
 
 def states_of(shape: ModelShape, setup: TrainingSetup) -> States:
@@ -110,7 +105,7 @@ def _zero0(parameters: Parameters, setup: TrainingSetup) -> States:
 
 
 def _zero12(parameters: Parameters, setup: TrainingSetup) -> States:
-    total, size = parameters.total, element_bytes(setup)
+    total, size = parameters.total, setup.element_bytes
     mine = shard(total, setup.world_size)
     states = 0 if setup.optimizer_offload else (MASTER + ADAM_STATES) * mine
     step = 0 if setup.optimizer_offload else (size + 4) * mine  # the flattened shard, and its fp32 copy
@@ -123,7 +118,7 @@ def _zero12(parameters: Parameters, setup: TrainingSetup) -> States:
 
 
 def _zero3(shape: ModelShape, parameters: Parameters, setup: TrainingSetup) -> States:
-    size, ranks = element_bytes(setup), setup.world_size
+    size, ranks = setup.element_bytes, setup.world_size
     persistent = persistent_elements(shape, setup)
     mine = shard(parameters.total - persistent, ranks) + persistent
     states = 0 if setup.optimizer_offload else (MASTER + ADAM_STATES) * shard(parameters.total, ranks)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PretrainedConfig
 
-    from ljperf.setup import Attention
+    from ljperf.setup import Attention, Precision
 
 # Beyond the common names: what makes a family's model as large as its shape, and its attention causal over all tokens.
 FAMILY_OPTIONS: Final[dict[str, dict[str, Any]]] = {
@@ -50,6 +50,13 @@ def transformers_config(shape: ModelShape, attention: Attention = "sdpa") -> Pre
         ) from error
     config._attn_implementation = attention
     return config
+
+
+def dtype_of(precision: Precision) -> torch.dtype:
+    """As torch names it."""
+    import torch
+
+    return {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[precision]
 
 
 def build(shape: ModelShape, *, dtype: torch.dtype, attention: Attention = "sdpa") -> nn.Module:

@@ -8,8 +8,9 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ljperf.benchmark.frameworks.job import Job, StepLoop, built, compile_each, dtype_of, mean
+from ljperf.benchmark.frameworks.job import Job, StepLoop, built, compile_each, mean
 from ljperf.benchmark.place import Place
+from ljperf.models.building import dtype_of
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from ljperf.benchmark.place import Place
 from ljperf.benchmark.request import Request
 from ljperf.benchmark.steps import Meter
 from ljperf.models.shape import ModelShape
-from ljperf.setup import Precision, TrainingSetup
+from ljperf.setup import TrainingSetup
 
 if TYPE_CHECKING:
     import torch
@@ -63,13 +63,6 @@ class StepLoop:
             meter.end(self.step(batch))
 
 
-def dtype_of(precision: Precision) -> torch.dtype:
-    """As torch names it."""
-    import torch
-
-    return {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[precision]
-
-
 def built(job: Job, dtype: torch.dtype, inside: contextlib.AbstractContextManager[Any] | None = None) -> nn.Module:
     """The model in training mode with its loss and its recomputed layers; the same weights on every rank."""
     import torch
@@ -116,6 +109,30 @@ def mean(values: Sequence[torch.Tensor]) -> float:
     import torch
 
     return float(torch.stack([value.detach().float() for value in values]).mean())
+
+
+def stepper(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    synchronised: Callable[[bool], contextlib.AbstractContextManager[None]],
+    clip: Callable[[], object],
+) -> Callable[[Sequence[torch.Tensor]], float]:
+    """A step of a sharded model: gradients are reduced in the last forward of an accumulation alone."""
+
+    def step(batches: Sequence[torch.Tensor]) -> float:
+        losses = []
+        for index, ids in enumerate(batches):
+            with synchronised(index == len(batches) - 1):
+                loss = model(input_ids=ids, labels=ids, use_cache=False)["loss"]
+                (loss / len(batches)).backward()
+            losses.append(loss.detach())
+        clip()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return mean(losses)
+
+    return step
 
 
 def optimizer_for(model: nn.Module, job: Job) -> torch.optim.Optimizer:

@@ -12,10 +12,10 @@ from ljperf.benchmark.frameworks.job import (
     StepLoop,
     built,
     compile_each,
-    dtype_of,
     mean,
     optimizer_for,
 )
+from ljperf.models.building import dtype_of
 
 if TYPE_CHECKING:
     import torch

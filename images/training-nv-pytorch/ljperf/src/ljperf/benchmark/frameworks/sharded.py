@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ljperf.benchmark.frameworks.job import (
@@ -12,10 +14,10 @@ from ljperf.benchmark.frameworks.job import (
     blocks,
     built,
     compile_each,
-    dtype_of,
-    mean,
     optimizer_for,
+    stepper,
 )
+from ljperf.models.building import dtype_of
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +38,12 @@ def prepare(job: Job) -> StepLoop:
     compile_each(model, job)
     _shard(model, job)
     _fill(model, job)
-    step = _stepper(model, optimizer_for(model, job))
+    step = stepper(
+        model,
+        optimizer_for(model, job),
+        synchronised=partial(_synchronised, model),
+        clip=lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_CLIPPING),
+    )
     return StepLoop(step, job.batches(), job.setup.accumulation, job.place.device)
 
 
@@ -87,19 +94,7 @@ def _fill(model: nn.Module, job: Job) -> None:
             buffer.copy_(buffers[name])
 
 
-def _stepper(model: Any, optimizer: torch.optim.Optimizer) -> Callable[[Sequence[torch.Tensor]], float]:
-    import torch
-
-    def step(batches: Sequence[torch.Tensor]) -> float:
-        losses = []
-        for index, ids in enumerate(batches):
-            model.set_requires_gradient_sync(index == len(batches) - 1)
-            loss = model(input_ids=ids, labels=ids, use_cache=False)["loss"]
-            (loss / len(batches)).backward()
-            losses.append(loss.detach())
-        torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_CLIPPING)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return mean(losses)
-
-    return step
+@contextlib.contextmanager
+def _synchronised(model: Any, last: bool) -> Iterator[None]:
+    model.set_requires_gradient_sync(last)
+    yield

@@ -6,8 +6,9 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ljperf.benchmark.frameworks.job import GRADIENT_CLIPPING, Job, built, dtype_of, mean
+from ljperf.benchmark.frameworks.job import GRADIENT_CLIPPING, Job, built, mean
 from ljperf.benchmark.steps import Meter
+from ljperf.models.building import dtype_of
 
 if TYPE_CHECKING:
     import torch

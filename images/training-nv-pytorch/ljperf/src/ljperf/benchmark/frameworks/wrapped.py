@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from ljperf.benchmark.frameworks.job import (
     GRADIENT_CLIPPING,
@@ -13,13 +11,10 @@ from ljperf.benchmark.frameworks.job import (
     blocks,
     built,
     compile_each,
-    dtype_of,
-    mean,
     optimizer_for,
+    stepper,
 )
-
-if TYPE_CHECKING:
-    import torch
+from ljperf.models.building import dtype_of
 
 
 def prepare(job: Job) -> StepLoop:
@@ -39,22 +34,10 @@ def prepare(job: Job) -> StepLoop:
         device_id=torch.device(job.place.device),
         use_orig_params=True,
     )
-    step = _stepper(wrapped, optimizer_for(wrapped, job))
+    step = stepper(
+        wrapped,
+        optimizer_for(wrapped, job),
+        synchronised=lambda last: contextlib.nullcontext() if last else wrapped.no_sync(),
+        clip=lambda: wrapped.clip_grad_norm_(GRADIENT_CLIPPING),
+    )
     return StepLoop(step, job.batches(), job.setup.accumulation, job.place.device)
-
-
-def _stepper(model: Any, optimizer: torch.optim.Optimizer) -> Callable[[Sequence[torch.Tensor]], float]:
-    def step(batches: Sequence[torch.Tensor]) -> float:
-        losses = []
-        for index, ids in enumerate(batches):
-            last = index == len(batches) - 1
-            with contextlib.nullcontext() if last else model.no_sync():
-                loss = model(input_ids=ids, labels=ids, use_cache=False)["loss"]
-                (loss / len(batches)).backward()
-            losses.append(loss.detach())
-        model.clip_grad_norm_(GRADIENT_CLIPPING)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return mean(losses)
-
-    return step

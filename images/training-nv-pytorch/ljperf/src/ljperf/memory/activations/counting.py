@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ljperf.errors import LjperfError
-from ljperf.models.building import build, build_block
+from ljperf.models.building import build, build_block, dtype_of
 from ljperf.models.shape import ModelShape
-from ljperf.setup import Precision, TrainingSetup
+from ljperf.setup import TrainingSetup
 
 if TYPE_CHECKING:
     import torch
@@ -136,13 +136,6 @@ def tensors_in(value: object) -> Iterator[torch.Tensor]:
             yield from tensors_in(entry)
     elif isinstance(value, dict):
         yield from tensors_in(tuple(value.values()))
-
-
-def dtype_of(precision: Precision) -> torch.dtype:
-    """As torch names it."""
-    import torch
-
-    return {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[precision]
 
 
 def _one_block(model: ModelShape | nn.Module, setup: TrainingSetup) -> nn.Module:

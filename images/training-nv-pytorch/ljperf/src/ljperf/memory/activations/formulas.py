@@ -31,7 +31,7 @@ def saved_bytes(shape: ModelShape, setup: TrainingSetup, habits: Habits | None =
     if shape.family not in FAMILIES or shape.experts:
         raise NoFormulaError(f"no formula for a block of the family {shape.family}")
     attention = _attention_bytes(shape, setup, habits or installed_habits())
-    size = size_of(setup)
+    size = setup.element_bytes
     if setup.compiled:
         # The partitioner recomputes pointwise work: fp32 copies of norms and one product of the MLP's width. It keeps
         # the block's input instead, whatever the norm.
@@ -59,7 +59,7 @@ def is_measured(shape: ModelShape, setup: TrainingSetup) -> bool:
 
 def norm_bytes(shape: ModelShape, setup: TrainingSetup) -> int:
     """Bytes per token that an RMSNorm saves, with what it gives to the products after it."""
-    size = size_of(setup)
+    size = setup.element_bytes
     normalised = 4 if shape.family == "gemma" else size
     return shape.hidden * (4 + normalised + size) + 4
 
@@ -80,7 +80,7 @@ def logits_kept(shape: ModelShape, setup: TrainingSetup, habits: Habits | None =
 
 def rotary_bytes(shape: ModelShape, setup: TrainingSetup) -> int:
     """Cosine and sine of each position, which all blocks and sequences share."""
-    return 2 * size_of(setup) * shape.head_dim * setup.sequence
+    return 2 * setup.element_bytes * shape.head_dim * setup.sequence
 
 
 def _label_bytes(setup: TrainingSetup, habits: Habits) -> int:
@@ -92,17 +92,12 @@ def _label_bytes(setup: TrainingSetup, habits: Habits) -> int:
 
 def checkpoint_bytes(shape: ModelShape, setup: TrainingSetup) -> int:
     """Bytes that a recomputed block keeps: its input."""
-    return size_of(setup) * shape.hidden * setup.tokens
-
-
-def size_of(setup: TrainingSetup) -> int:
-    """Bytes of an element of activations."""
-    return 4 if setup.precision == "fp32" else 2
+    return setup.element_bytes * shape.hidden * setup.tokens
 
 
 def _attention_bytes(shape: ModelShape, setup: TrainingSetup, habits: Habits) -> int:
     """Bytes per token that attention saves, from the rotated queries to the output projection's input."""
-    size, queries = size_of(setup), shape.query_width
+    size, queries = setup.element_bytes, shape.query_width
     if setup.attention == "flash_attention_2":
         # It reads keys and values of fewer heads as they are, and its output is contiguous. Derived, not measured.
         return size * (2 * queries + 2 * shape.kv_width) + 4 * shape.heads
