@@ -182,6 +182,15 @@ def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(platformdirs.user_cache_dir("lj-image"))
 
 
+def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where this machine keeps what is to be gone on with: LJ_IMAGE_STATE, or the user's folder for that."""
+    if named := environ.get("LJ_IMAGE_STATE"):
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("lj-image"))
+
+
 def _read_once(file: Path, snapshots: Snapshots | None) -> ConfigFile:
     """Take what was read from the very same bytes before: building the validators takes longer than `list` does."""
     if snapshots is None or not file.is_file():

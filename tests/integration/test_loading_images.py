@@ -19,7 +19,7 @@ from lj_image.config import Config, ConfigFile
 from lj_image.errors import ArtifactError, EngineError
 from lj_image.oci.source import SourceImage
 from lj_image.registry.publishing.publish import publish_content
-from lj_image.release.carrying import Means
+from lj_image.release.means import Means
 from lj_image.release.outcome import PLAINLY
 from lj_image.release.publish import Sender
 from lj_image.release.record import Built

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lj_image.config import Config, ConfigFile, EndpointsConfig, RegistryConfig, Secret, Source, load_config
+from lj_image.config import Config, ConfigFile, EndpointsConfig, RegistryConfig, Secret, Source, load_config, state_dir
 from lj_image.errors import ManifestError
 from lj_image.snapshot import Snapshots
 
@@ -98,6 +98,11 @@ def test_the_cache_is_where_the_config_or_the_environment_says(tmp_path: Path) -
     assert load_config(environ).cache_dir == tmp_path / "from-config"
     path.write_text("variant: open\n")
     assert load_config(environ).cache_dir == Path("/elsewhere")
+
+
+def test_the_environment_says_where_is_kept_what_is_to_be_gone_on_with(tmp_path: Path) -> None:
+    assert state_dir({"LJ_IMAGE_STATE": str(tmp_path)}) == tmp_path
+    assert state_dir({}).name == "lj-image"
 
 
 def test_the_config_is_a_value() -> None:

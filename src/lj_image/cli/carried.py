@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from lj_image.cli.app import App
 from lj_image.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
+    from lj_image.oci.content import Content
     from lj_image.oci.digest import Digest
-    from lj_image.release.carrying import Means
+    from lj_image.registry.publishing.place import Place, Placed
+    from lj_image.release.means import Means
     from lj_image.release.outcome import Outcome
 
 
@@ -26,17 +29,20 @@ def digest_of(text: str | None) -> Digest | None:
 def means(app: App, parallel: int | None = None, deadline_s: float | None = None) -> Means:
     """Return with what content is published; `deadline_s` ends what is done at one registry."""
     import sys
-    from functools import partial
 
     from lj_image.cli.transfer_view import transfer_view
-    from lj_image.registry.publishing.publish import publish_content
+    from lj_image.config import state_dir
     from lj_image.registry.transfer.memory import share_one_pool
-    from lj_image.registry.uploading.journal import state_dir
-    from lj_image.release.carrying import Means
+    from lj_image.release.means import Means
     from lj_image.release.registries import opener
 
     share_one_pool()
-    publish = publish_content if parallel is None else partial(publish_content, parallel=parallel)
+
+    def publish(content: Content, places: Sequence[Place], **wishes: Any) -> tuple[Placed, ...]:
+        from lj_image.registry.publishing.publish import PARALLEL, publish_content  # late: most often all is there
+
+        return publish_content(content, places, parallel=parallel or PARALLEL, **wishes)
+
     return Means(
         app.config, publish, transfer_view(sys.stderr), state_dir() / "push", opener(app.config, deadline_s=deadline_s)
     )

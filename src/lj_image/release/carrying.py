@@ -4,53 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Protocol
 
-from lj_image.config import Config
 from lj_image.errors import Interrupted
 from lj_image.oci.content import Content
 from lj_image.oci.reference import Reference
-from lj_image.registry.client import Registry
 from lj_image.registry.publishing.place import Place, Placed
-from lj_image.registry.transfer.delivery import UNWATCHED, Destination, TransferWatcher
+from lj_image.registry.transfer.delivery import Destination
 from lj_image.registry.uploading.journal import Journal
+from lj_image.release.means import Means
 from lj_image.release.outcome import RERUN_HINT, Carried, Result, Wishes, pushed_entry
 from lj_image.release.record import Pushed, Record, Records
 from lj_image.release.references import Target
-from lj_image.release.source import OpenRegistry, Promise
-
-
-class Publish(Protocol):
-    """`registry.publishing`'s own function."""
-
-    def __call__(
-        self,
-        content: Content,
-        places: Sequence[Place],
-        *,
-        all_or_nothing: bool,
-        force_tag: bool,
-        dry_run: bool,
-        watcher: TransferWatcher,
-        journal: Journal | None,
-        placed: Callable[[Placed], None],
-    ) -> tuple[Placed, ...]:
-        """Let places have content, the tags last; what single places met is in the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """With what content is published."""
-
-    config: Config
-    publish: Publish
-    watcher: TransferWatcher = UNWATCHED
-    state_dir: Path | None = None
-    """Where it is kept how far uploads are, so that another run goes on with them."""
-    open_registry: OpenRegistry = Registry
+from lj_image.release.source import Promise
 
 
 def carry(

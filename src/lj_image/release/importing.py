@@ -17,7 +17,8 @@ from lj_image.oci.manifest import Manifest
 from lj_image.oci.media_types import CONFIGS, MANIFESTS, compression_of
 from lj_image.oci.reference import Reference
 from lj_image.oci.streams import BLOCK_BYTES
-from lj_image.release.carrying import Means, carry, keep
+from lj_image.release.carrying import carry, keep
+from lj_image.release.means import Means
 from lj_image.release.mirror import Parcel
 from lj_image.release.outcome import Outcome, Wishes
 from lj_image.release.record import Records

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from lj_image.catalog.release import Release
 from lj_image.errors import PublishError
 from lj_image.oci.digest import Digest
-from lj_image.release.carrying import Means, carry, keep
+from lj_image.release.carrying import carry, keep
+from lj_image.release.means import Means
 from lj_image.release.outcome import Outcome, Wishes
 from lj_image.release.record import Record, Records
 from lj_image.release.references import Target

@@ -16,7 +16,7 @@ from lj_image.oci.source import SourceImage
 from lj_image.registry.client import Registry
 from lj_image.registry.connection import CutOff
 from lj_image.release.assembled import Say, assembled_image, bring_base, engine_id, loaded_id
-from lj_image.release.carrying import Means, carry
+from lj_image.release.means import Means
 from lj_image.release.outcome import Result, Wishes
 from lj_image.release.record import Built
 from lj_image.release.references import Target
@@ -76,6 +76,8 @@ class RegistrySender:
         """Push to all targets at once, and say what became of each; raises PublishError, Interrupted."""
         if self._built is None or image_id != self._built.image_id:
             raise PublishError(f"there is no image {image_id} here", hint="build it again")
+        from lj_image.release.carrying import carry  # late: where all have the image, nothing is carried
+
         try:
             with LayerCache(self._means.config.cache_dir).in_use():
                 return carry(content_of(self._source.image()), targets, wishes, self._means, settled)

@@ -25,7 +25,7 @@ from scratch import Scratch
 
 from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Streamed, Symlink, Written
 from lj_image.builders.oci.estargz import EstargzWriter
-from lj_image.builders.oci.layer_writer import LayerBlob
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.oci.archive import archive
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.descriptor import Descriptor, Platform

@@ -11,8 +11,8 @@ from scratch import Scratch
 
 from lj_image.builders.docker.loading import load_image
 from lj_image.builders.oci.assemble import layer_descriptor
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
-from lj_image.builders.oci.layer_writer import LayerBlob
 from lj_image.builders.oci.zstd_layers import compressed_layers
 from lj_image.errors import EngineError
 from lj_image.oci.copying import copy_into

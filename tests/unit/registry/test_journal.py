@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lj_image.registry.uploading.journal import FILE, Journal, Place, state_dir
+from lj_image.registry.uploading.journal import FILE, Journal, Place
 
 BLOB = Place("r.example", "team/x", "sha256:" + "1" * 64, 1000)
 OTHER = Place("r.example", "team/y", "sha256:" + "1" * 64, 1000)
@@ -78,8 +78,3 @@ def test_a_second_process_goes_without(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert Journal.open(tmp_path / "file") is None
-
-
-def test_the_environment_says_where_it_is(tmp_path: Path) -> None:
-    assert state_dir({"LJ_IMAGE_STATE": str(tmp_path)}) == tmp_path
-    assert state_dir({}).name == "lj-image"

@@ -21,7 +21,7 @@ from lj_image.oci.source import SourceImage
 from lj_image.registry.publishing.place import Place, Placed
 from lj_image.release import proof
 from lj_image.release.assembled import assembled_image, cached_layout, engine_id, identity, load_named
-from lj_image.release.carrying import Means
+from lj_image.release.means import Means
 from lj_image.release.outcome import PLAINLY, Result, Wishes
 from lj_image.release.record import Built, Record, Records
 from lj_image.release.references import Target, targets

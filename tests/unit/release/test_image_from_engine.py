@@ -14,8 +14,8 @@ import pytest
 
 from lj_image.builders.docker.known_layers import KnownLayers
 from lj_image.builders.oci.cache_gc import CacheLimits, collect
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
-from lj_image.builders.oci.layer_writer import LayerBlob
 from lj_image.catalog.catalog import Catalog
 from lj_image.catalog.release import Release
 from lj_image.catalog.resolve import resolve

@@ -17,7 +17,6 @@ from lj_image.oci.copying import copy_into
 from lj_image.oci.digest import Digest
 from lj_image.oci.layout import Layout
 from lj_image.registry.publishing.place import Place, Placed
-from lj_image.release.carrying import Means
 from lj_image.release.importing import (
     check,
     content_of_parcel,
@@ -26,6 +25,7 @@ from lj_image.release.importing import (
     require_same,
     target_at,
 )
+from lj_image.release.means import Means
 from lj_image.release.mirror import (
     Parcel,
     export,

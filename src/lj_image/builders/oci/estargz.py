@@ -19,7 +19,8 @@ from typing import Any, BinaryIO, Final, Self
 from lj_image.builders.oci.chunks import CHUNK_BYTES, Chunk
 from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Symlink, Written
 from lj_image.builders.oci.fresh_gzip import MAKER, gzip_member
-from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
+from lj_image.builders.oci.layer_blob import LayerBlob
+from lj_image.builders.oci.layer_writer import LayerWriter
 from lj_image.builders.oci.tar_headers import END, LINK_MODE, header, padding
 from lj_image.errors import BuildError, UsageError
 from lj_image.oci.media_types import Compression

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from lj_image.builders.oci.layer_writer import LayerBlob
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.errors import ArtifactError, BuildError
 from lj_image.oci.blobs import BlobStore
 from lj_image.oci.digest import Digest

@@ -10,8 +10,9 @@ from lj_image.builders.oci.compose import Composition, fingerprint
 from lj_image.builders.oci.entries import Folder
 from lj_image.builders.oci.estargz import EstargzWriter
 from lj_image.builders.oci.inspected import Inspected
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
-from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
+from lj_image.builders.oci.layer_writer import LayerWriter
 from lj_image.builders.oci.recipe import LayerRecipe
 
 PARTIAL = ".layer-"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
@@ -20,6 +19,7 @@ from lj_image.builders.oci.chunks import CHUNK_BYTES, Chunk, ChunkCutter
 from lj_image.builders.oci.entries import Entry, File, Streamed, Written, ZipMember
 from lj_image.builders.oci.fixed_deflate import deflated, stored, stored_header
 from lj_image.builders.oci.fresh_gzip import GZIP_HEADER, MEMBER_BYTES, gzip_member, gzip_members, gzip_trailer
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.builders.oci.passing import PIECE_BYTES, ContentCheck, PassingContent, ZipSource, raw_inflater
 from lj_image.builders.oci.tar_headers import END, header, padding
 
@@ -30,18 +30,6 @@ _GATHERED_BYTES: Final = 256 * 1024
 _WITH_HEADER_BYTES: Final = 64
 """A file made here that is so small goes into the header's own gzip member."""
 _STORED_BYTES: Final = 0xFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class LayerBlob:
-    """A finished layer."""
-
-    digest: str
-    """`sha256:…` of the compressed bytes."""
-    size_bytes: int
-    diff_id: str
-    """`sha256:…` of the tar."""
-    tar_bytes: int
 
 
 class LayerWriter:

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -39,15 +39,6 @@ class _Entry:
     location: str
     offset: int
     at: float
-
-
-def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where this machine keeps what is to be gone on with: LJ_IMAGE_STATE, or the user's folder for that."""
-    if named := environ.get("LJ_IMAGE_STATE"):
-        return Path(named).expanduser().absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("lj-image"))
 
 
 class Journal:

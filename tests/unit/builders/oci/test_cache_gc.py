@@ -16,8 +16,8 @@ import pytest
 
 from lj_image.builders.oci.cache_gc import CacheLimits, Removal, collect
 from lj_image.builders.oci.cache_stock import stock_of
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.builders.oci.layer_cache import CachedLayer, LayerCache
-from lj_image.builders.oci.layer_writer import LayerBlob
 from lj_image.cli import run
 from lj_image.errors import ArtifactError, UsageError
 from lj_image.oci.digest import Digest

@@ -21,7 +21,7 @@ import pytest
 from lj_image.builders.oci.chunks import CHUNK_BYTES
 from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Streamed, Symlink, Written, ZipMember
 from lj_image.builders.oci.estargz import EstargzWriter, footer, require_not_lazy
-from lj_image.builders.oci.layer_writer import LayerBlob
+from lj_image.builders.oci.layer_blob import LayerBlob
 from lj_image.errors import BuildError, UsageError
 from samples.estargz_reader import Estargz, digest_of, opened
 

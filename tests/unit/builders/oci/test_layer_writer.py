@@ -20,7 +20,8 @@ import pytest
 
 from lj_image.builders.oci.chunks import Chunk
 from lj_image.builders.oci.entries import Entry, File, Folder, HardLink, Streamed, Symlink, Written, ZipMember
-from lj_image.builders.oci.layer_writer import LayerBlob, LayerWriter
+from lj_image.builders.oci.layer_blob import LayerBlob
+from lj_image.builders.oci.layer_writer import LayerWriter
 from lj_image.errors import BuildError
 
 TIME = 1_700_000_000
