@@ -19,7 +19,7 @@ from lj_image.registry.access import Access, is_loopback
 from lj_image.registry.auth import Authorizer
 from lj_image.registry.credentials import Credentials, credentials_for
 from lj_image.registry.faults import RegistryError, refused, unreachable
-from lj_image.registry.leading import led_to, origin_of
+from lj_image.registry.leading import led_to, origin_of, parsed
 from lj_image.registry.patience import CutOff, Gate
 from lj_image.registry.reaching import Reaching
 from lj_image.registry.sockets import Sockets, silence, tls_context
@@ -197,7 +197,7 @@ class Connection:
         content: bytes | Iterable[bytes] | None,
         read_s: float | None,
     ) -> httpx.Request:
-        request = self._client.build_request(method, url, headers=headers, content=content)
+        request = self._client.build_request(method, parsed(url), headers=headers, content=content)
         request.extensions.update(self._extensions(read_s))
         return request
 

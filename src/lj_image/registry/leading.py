@@ -9,6 +9,7 @@ its region, therefore needs no permission; one that leads to bare addresses gets
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import urljoin
 
 import httpx
@@ -26,7 +27,7 @@ def led_to(access: Access, url: str, named: str) -> str:
     A registry behind a proxy may not know that it is spoken to by https: its own host is reached by https anyway.
     """
     try:
-        other, own = httpx.URL(urljoin(url, named)), httpx.URL(access.base)
+        other, own = parsed(urljoin(url, named)), parsed(access.base)
     except (httpx.InvalidURL, ValueError):  # not chained: the address may hold what lets its holder write
         raise RegistryError(f"{access.host} leads to what is no address", hint="ask the registry's owner") from None
     if other.scheme not in ("http", "https") or not other.host:
@@ -41,8 +42,17 @@ def led_to(access: Access, url: str, named: str) -> str:
 
 def origin_of(url: str | httpx.URL) -> tuple[str, str, int | None]:
     """Return scheme, host and port: what a login is given for; the port that a scheme has anyway is None."""
-    parts = httpx.URL(url)
+    parts = parsed(url) if isinstance(url, str) else url
     return parts.scheme, parts.host, parts.port
+
+
+@lru_cache(maxsize=256)
+def parsed(url: str) -> httpx.URL:
+    """Return an address in its parts, once for all who ask: that of an upload is long, and each chunk's is another.
+
+    Raises httpx.InvalidURL.
+    """
+    return httpx.URL(url)
 
 
 def _check_network(access: Access, own: httpx.URL, other: httpx.URL) -> None:

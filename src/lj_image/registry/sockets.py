@@ -16,7 +16,13 @@ from lj_image.errors import Location, PublishError
 from lj_image.lock.http import ssl_context
 from lj_image.registry.access import Access
 
-_MADE: Final = ("connection.connect_tcp.complete", "connection.start_tls.complete")
+_MADE: Final = (
+    "connection.connect_tcp.complete",
+    "connection.start_tls.complete",
+    "proxy.start_tls.complete",
+    "socks.connect_tcp.complete",
+    "socks.start_tls.complete",
+)
 _TRUSTED_BY: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _LOGGERS: Final = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
 

@@ -29,7 +29,7 @@ class Feed:
 
     def __init__(self, source: Source, members: Iterable[Member], pace: Pace, window_bytes: int) -> None:
         self._source, self._pace = source, pace
-        self._most = max(2, window_bytes // BLOCK_BYTES)
+        self._most = max(1, window_bytes // BLOCK_BYTES)
         self._changed = threading.Condition()
         self._needs = dict.fromkeys(members, 0)
         """Which block each member needs next that goes along: those before the least are nobody's."""

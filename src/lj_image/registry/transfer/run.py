@@ -38,7 +38,7 @@ _GATHERING_S: Final = 0.25
 _GATHERING_MOST_S: Final = 3.0
 _GATHERING_BYTES_PER_S: Final = 2_000_000_000
 """Who lacks much may wait a little longer for the others to answer: it is less than a part of what sending takes."""
-_ALONE_WINDOW_BYTES: Final = 4 * BLOCK_BYTES
+_ALONE_WINDOW_BYTES: Final = BLOCK_BYTES
 """For one that goes by itself: nobody waits for it, and what it has to take back it reads again."""
 _OPEN_PER_SLOT: Final = 3
 """So many blobs for each that is sent at once may be on their way to one destination, most of them being closed."""

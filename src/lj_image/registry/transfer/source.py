@@ -13,8 +13,8 @@ from lj_image.oci.content import Blob
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.source import Stream
 
-BLOCK_BYTES: Final = 256 * 1024
-"""Read, kept and sent at once: a socket takes about as much, and what it leaves of more would be copied each time."""
+BLOCK_BYTES: Final = 1024 * 1024
+"""Read, kept and sent at once. Each costs every destination some 0.1 ms of Python, and the more memory the larger."""
 
 
 class UnreadableSource(ArtifactError):
