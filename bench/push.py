@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.measure import Figure, Skipped, in_turn, ours_by, times_faster
-from bench.peers import ROOT, engine
+from bench.peers import ROOT, Store, engine
 from bench.project import MIB, TAG
 from bench.publisher import Publisher
 from bench.registries import Registries, faulty, registries, report, slowed
@@ -27,6 +27,7 @@ REGIONS: Final = 6
 MEMORY_MIB: Final = 200
 REPUSH_SECONDS: Final = 0.5
 _FOLDER: Final = ROOT / "build/bench/push"
+_ENGINES: Final[Mapping[str, Store]] = {"docker_push": "containerd", "docker_push_classic": "classic"}
 _REGISTRIES_BYTES: Final = 8 * 1024**3
 """What all registries together hold at most, and as much again."""
 
@@ -83,15 +84,18 @@ def _unlimited(sizes: Sizes, places: Registries) -> Iterator[Figure]:
         **side_by_side(ours.layout, f"published:{TAG}", places.ports),
     }
     with ExitStack() as exits:
-        try:
-            peer = exits.enter_context(engine(_FOLDER / "engine.sock", "containerd"))
-            docker = exits.enter_context(Docker.loaded(peer, ours.layout, f"published:{TAG}"))
-            sides["docker"] = lambda: docker.push(places.ports)
-        except Skipped as reason:
-            print(f"skipped: vs_docker_push ({reason})")
+        for name, store in _ENGINES.items():
+            try:
+                peer = exits.enter_context(engine(_FOLDER / f"{store}.sock", store))
+                docker = exits.enter_context(Docker.loaded(peer, ours.layout, f"published:{TAG}"))
+                sides[name] = partial(docker.push, places.ports)
+            except Skipped as reason:
+                print(f"skipped: {name} ({reason})")
         times = _in_turn_emptied(sides, places, sizes.rounds)
-    if "docker" in times:
-        yield times_faster("vs_docker_push", "docker", times, 4, f"{words}; one docker push after the other")
+    for name, store in _ENGINES.items():
+        if name in times:
+            note = f"{words}; one docker push after the other, from the {store} store"
+            yield times_faster(f"vs_{name}", name, times, 4, note)
     for peer_name in ("skopeo", "crane"):
         if peer_name in times:
             yield times_faster(f"vs_{peer_name}", peer_name, times, 1.5, f"{words}; six of {peer_name} side by side")
