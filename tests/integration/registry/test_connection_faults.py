@@ -6,10 +6,11 @@ import http.server
 import logging
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -417,6 +418,33 @@ def test_proxies_lead_to_registries_but_not_to_this_machine(upstream: str, monke
         monkeypatch.setenv("NO_PROXY", "registry.invalid")
         with opened("registry.invalid") as registry, pytest.raises(PublishError, match="cannot be found by name"):
             registry.has_blob("team/x", digest)
+
+
+def test_cutting_off_ends_a_wait_behind_a_proxy(made: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.folder / "server.pem", made.folder / "server.key")
+
+    class Silent(http.server.BaseHTTPRequestHandler):
+        """Leads to a registry that never answers, which it is itself."""
+
+        def do_CONNECT(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError), context.wrap_socket(self.connection, server_side=True) as secured:
+                while secured.recv(1024):
+                    pass
+
+    with serving(Silent) as proxy:
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, f"http://{proxy}")
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        started = time.monotonic()
+        with opened("registry.invalid", ca_bundle=made.ca) as registry:
+            threading.Timer(0.5, registry.connection.cut_off).start()
+            with pytest.raises(CutOff):
+                registry.has_blob("team/x", Digest.of(b"absent"))
+        assert time.monotonic() - started < 5
 
 
 # --- secrets ---
