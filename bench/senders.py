@@ -51,9 +51,9 @@ class Docker:
         try:
             with archive.open("rb") as file:
                 engine.api.load_image(file, quiet=True)  # type: ignore[no-untyped-call]
-            yield cls(engine, name)
         finally:
             archive.unlink(missing_ok=True)
+        yield cls(engine, name)
 
     def push(self, ports: Sequence[int]) -> float:
         """Push to one registry after the other, as scripts do; return the seconds."""

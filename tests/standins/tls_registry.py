@@ -36,7 +36,8 @@ def certificates(folder: Path) -> Certificates:
     """Make a CA, a certificate for this machine, and one for a client."""
     folder.mkdir(parents=True, exist_ok=True)
     _openssl(folder, "req", "-x509", *_new("ca"), "-subj", "/CN=a test's CA", "-days", "2")
-    for name, names in (("server", "DNS:localhost,DNS:registry.invalid,IP:127.0.0.1"), ("client", "DNS:client.example")):
+    ours = "DNS:localhost,DNS:registry.invalid,IP:127.0.0.1"
+    for name, names in (("server", ours), ("client", "DNS:client.example")):
         (folder / f"{name}.cnf").write_text(f"subjectAltName={names}\n")
         _openssl(folder, "req", *_new(name, f"{name}.csr"), "-subj", f"/CN={name}")
         signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.cnf")
