@@ -24,6 +24,8 @@ _MADE: Final = (
     "socks.start_tls.complete",
 )
 _TRUSTED_BY: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
+_SHARING: Final = threading.Lock()
+"""Places are asked all at once: without it, each would read for itself what the machine trusts."""
 _LOGGERS: Final = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
 
 
@@ -57,7 +59,8 @@ class Sockets:
 def tls_context(access: Access, environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return what a registry's certificate is judged by, and our own; raises PublishError for files that are none."""
     if access.ca_bundle is None and access.client_certificate is None:
-        return _shared_context(tuple((name, value) for name in _TRUSTED_BY if (value := environ.get(name))))
+        with _SHARING:
+            return _shared_context(tuple((name, value) for name in _TRUSTED_BY if (value := environ.get(name))))
     context = ssl_context(environ)
     if access.ca_bundle is not None:
         try:
