@@ -132,3 +132,31 @@ def test_ranks_that_the_launcher_ended_are_not_the_cause(tmp_path: Path) -> None
     failed = KILLED.replace("rank      : 1", "rank      : 0").replace("exitcode  : -9", "exitcode  : 1")
     with pytest.raises(RankFailedError, match="rank 0 ended with exit code 1"):
         wait_for(program(f"print({ended + failed!r}); raise SystemExit(1)"), tmp_path, 2, io.StringIO())
+
+
+INTERRUPTED = '{"complete": false, "ended": "interrupted", "failure": "interrupted"}'
+
+
+def test_a_rank_that_the_launcher_interrupted_does_not_hide_the_killed_one(tmp_path: Path) -> None:
+    """It depends on the moment: rank 0 misses its partner, or is interrupted by the launcher before that."""
+    (tmp_path / launch.RESULT).write_text(INTERRUPTED)
+    keep_error(tmp_path, 0, KeyboardInterrupt())
+    result = wait_for(program(f"print({KILLED!r}); raise SystemExit(1)"), tmp_path, 2, io.StringIO())
+    assert result == {"complete": False, "ended": "failed", "failure": "rank 1 was ended by SIGKILL"}
+
+
+def test_a_rank_that_the_launcher_interrupted_does_not_hide_the_failed_one(tmp_path: Path) -> None:
+    (tmp_path / launch.RESULT).write_text(INTERRUPTED)
+    keep_error(tmp_path, 0, KeyboardInterrupt())
+    time.sleep(0.01)
+    keep_error(tmp_path, 1, MemoryError("no room"))
+    result = wait_for(program("raise SystemExit(1)"), tmp_path, 2, io.StringIO())
+    assert result == {"complete": False, "ended": "failed", "failure": "rank 1: MemoryError: no room"}
+
+
+def test_a_launcher_that_was_itself_interrupted_leaves_an_interrupted_run(tmp_path: Path) -> None:
+    (tmp_path / launch.RESULT).write_text(INTERRUPTED)
+    keep_error(tmp_path, 0, KeyboardInterrupt())
+    result = wait_for(program("raise SystemExit(1)"), tmp_path, 2, io.StringIO())
+    assert result is not None
+    assert (result["complete"], result["ended"]) == (False, "interrupted")

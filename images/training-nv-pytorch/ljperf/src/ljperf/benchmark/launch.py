@@ -97,10 +97,14 @@ def _outcome(code: int, said: Iterable[str], into: Path) -> dict[str, Any] | Non
         return result
     text = "".join(said)
     # A rank that a signal ended left no word; what the others said of its silence is not the cause.
-    error = _killed(text) or _first_error(into) or RankFailedError(_reason(code, text), hint="its last words are above")
+    cause = _killed(text) or _first_error(into)
+    error = cause or RankFailedError(_reason(code, text), hint="its last words are above")
     if result is None:
         raise error
-    ended = result["ended"] if result["ended"] != "well" else "failed"
+    ended = result["ended"]
+    # The launcher interrupts the ranks that are left, often before they miss the one that failed.
+    if ended == "well" or (ended == "interrupted" and cause):
+        ended = "failed"
     return {**result, "complete": False, "ended": ended, "failure": _described(error)}
 
 
@@ -121,13 +125,15 @@ def keep_error(into: Path, rank: int, error: BaseException) -> None:
     """Leave a rank's error for the one who waits."""
     known = error if isinstance(error, LjperfError) else LjperfError(f"{type(error).__name__}: {error}")
     note = {"message": known.message, "hint": known.hint, "location": known.location, "exit_code": known.exit_code}
-    text = json.dumps(note | {"rank": rank, "time": time.time()})
+    interrupted = isinstance(error, KeyboardInterrupt)
+    text = json.dumps(note | {"rank": rank, "time": time.time(), "interrupted": interrupted})
     (into / f"error-{rank}.json").write_text(text, encoding="utf-8")
 
 
 def _first_error(into: Path) -> LjperfError | None:
-    """The earliest: later ones follow from it, as when a collective misses its partner."""
-    notes = [json.loads(path.read_text(encoding="utf-8")) for path in into.glob("error-*.json")]
+    """The earliest: later ones follow from it, as when a collective misses its partner. An interrupt is no error."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in into.glob("error-*.json")]
+    notes = [note for note in found if not note["interrupted"]]
     if not notes:
         return None
     note = min(notes, key=lambda note: note["time"])
