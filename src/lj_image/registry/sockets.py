@@ -16,17 +16,12 @@ from lj_image.errors import Location, PublishError
 from lj_image.lock.http import ssl_context
 from lj_image.registry.access import Access
 
-_MADE: Final = (
-    "connection.connect_tcp.complete",
-    "connection.start_tls.complete",
-    "proxy.start_tls.complete",
-    "socks.connect_tcp.complete",
-    "socks.start_tls.complete",
-)
+_MADE: Final = (".connect_tcp.complete", ".start_tls.complete")
+"""How the events begin says who made it: a connection, or a proxy's tunnel."""
 _TRUSTED_BY: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 _SHARING: Final = threading.Lock()
 """Places are asked all at once: without it, each would read for itself what the machine trusts."""
-_LOGGERS: Final = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+_LOGGERS: Final = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy", "httpcore.socks")
 
 
 class Sockets:
@@ -39,7 +34,7 @@ class Sockets:
 
     def remember(self, event: str, about: Mapping[str, Any]) -> None:
         """Keep the stream of a new connection (httpcore's trace extension), and forget those that are closed."""
-        if event not in _MADE:
+        if not event.endswith(_MADE):
             return
         stream = about["return_value"]
         with self._lock:

@@ -9,9 +9,6 @@ from lj_image.errors import ArtifactError
 from lj_image.oci.descriptor import Descriptor
 from lj_image.oci.streams import BLOCK_BYTES, Readable
 
-PIECE_BYTES = 256 * 1024
-"""As much as goes to a socket at once."""
-
 
 class BlobBody(Protocol):
     """A blob of which parts are asked for, mostly one after the other."""
