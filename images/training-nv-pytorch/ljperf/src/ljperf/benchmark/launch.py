@@ -122,18 +122,18 @@ def kept(into: Path) -> dict[str, Any] | None:
 
 
 def keep_error(into: Path, rank: int, error: BaseException) -> None:
-    """Leave a rank's error for the one who waits."""
+    """Leave a rank's error for the one who waits. An interrupt is none: it follows from another rank's, or is ours."""
+    if isinstance(error, KeyboardInterrupt):
+        return
     known = error if isinstance(error, LjperfError) else LjperfError(f"{type(error).__name__}: {error}")
     note = {"message": known.message, "hint": known.hint, "location": known.location, "exit_code": known.exit_code}
-    interrupted = isinstance(error, KeyboardInterrupt)
-    text = json.dumps(note | {"rank": rank, "time": time.time(), "interrupted": interrupted})
+    text = json.dumps(note | {"rank": rank, "time": time.time()})
     (into / f"error-{rank}.json").write_text(text, encoding="utf-8")
 
 
 def _first_error(into: Path) -> LjperfError | None:
-    """The earliest: later ones follow from it, as when a collective misses its partner. An interrupt is no error."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in into.glob("error-*.json")]
-    notes = [note for note in found if not note["interrupted"]]
+    """The earliest: later ones follow from it, as when a collective misses its partner."""
+    notes = [json.loads(path.read_text(encoding="utf-8")) for path in into.glob("error-*.json")]
     if not notes:
         return None
     note = min(notes, key=lambda note: note["time"])
