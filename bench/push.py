@@ -84,13 +84,8 @@ def _unlimited(sizes: Sizes, places: Registries) -> Iterator[Figure]:
         **side_by_side(ours.layout, f"published:{TAG}", places.ports),
     }
     with ExitStack() as exits:
-        for name, store in _ENGINES.items():
-            try:
-                peer = exits.enter_context(engine(_FOLDER / f"{store}.sock", store))
-                docker = exits.enter_context(Docker.loaded(peer, ours.layout, f"published:{TAG}"))
-                sides[name] = partial(docker.push, places.ports)
-            except Skipped as reason:
-                print(f"skipped: {name} ({reason})")
+        for name, docker in _dockers(exits, ours.layout).items():
+            sides[name] = partial(docker.push, places.ports)
         times = _in_turn_emptied(sides, places, sizes.rounds)
     for name, store in _ENGINES.items():
         if name in times:
@@ -106,6 +101,18 @@ def _unlimited(sizes: Sizes, places: Registries) -> Iterator[Figure]:
     places.empty()
     ours.push()
     yield from _again(ours, sizes, places)
+
+
+def _dockers(exits: ExitStack, layout: Path) -> dict[str, Docker]:
+    """Return an engine of each kind that is here, with the image; they end with `exits`."""
+    found: dict[str, Docker] = {}
+    for name, store in _ENGINES.items():
+        try:
+            peer = exits.enter_context(engine(_FOLDER / f"{store}.sock", store))
+            found[name] = exits.enter_context(Docker.loaded(peer, layout, f"published:{TAG}"))
+        except Skipped as reason:
+            print(f"skipped: {name} ({reason})")
+    return found
 
 
 def _again(ours: Publisher, sizes: Sizes, places: Registries) -> Iterator[Figure]:
