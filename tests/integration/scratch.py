@@ -17,7 +17,7 @@ BASE_RECIPE = BootstrapRecipe(
     source_date_epoch=1735689600,
     env=(("PIP_BREAK_SYSTEM_PACKAGES", "1"),),
 )
-"""The one of images/base-os, so that the tests and the images share what is cached."""
+"""The one that `lj-image init` writes, and all that these tests need."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = Path(sys.executable).with_name("lj-image")
+SMALL_BASE = Path(__file__).parents[2] / "src/lj_image/skeleton/images/base-os"
+"""The base that `lj-image init` writes: without the compilers of the family's own, so made and loaded sooner."""
 FOREIGN = ("LJ_IMAGE_", "UV_", "PIP_", "XDG_", "PYTHON", "PYTEST_")
 """Beginnings of variables that would let this machine's settings into a test."""
 

@@ -72,6 +72,8 @@ def test_two_ranks_train_tiny(host, framework):
     assert 5.0 < found["loss"]["last"] < 8.0  # tiny starts at ln(512) = 6.2
     if framework == "deepspeed":
         assert found["compile"]["breaks"] == 0
+    if "--compile" in RUNS[framework]:
+        assert found["compile"]["kernels"] > 0  # generated in C++, and built in the image
 
 
 def test_two_runs_are_compared(host):

@@ -27,6 +27,16 @@ def test_pip_keeps_torch_where_it_fits(host):
     assert host.run("python3 -m pip install --dry-run --no-index --no-deps %s", f"torch=={version}").rc == 0
 
 
+def test_what_triton_launches_kernels_with_can_be_compiled(host):
+    """As Triton does it at run time: the C compiler that it looks for, Python's headers, a shared library."""
+    headers = host.check_output(
+        "python3 -c %s", "import sysconfig; print(sysconfig.get_path('include', 'posix_prefix'))"
+    )
+    compiler = host.check_output("command -v gcc || command -v clang")
+    host.check_output("echo '#include <Python.h>' > /tmp/launcher.c")
+    host.check_output(f"cd /tmp && {compiler} launcher.c -shared -fPIC -I{headers} -o launcher.so && rm launcher.*")
+
+
 def test_work_starts_in_the_workspace(host):
     workspace = host.file("/workspace")
     assert workspace.is_directory

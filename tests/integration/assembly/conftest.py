@@ -10,10 +10,10 @@ from programs import program
 from workshop import Workshop
 
 from standins import small, stack, vendor
-from standins.commands import Project
+from standins.commands import SMALL_BASE, Project
 
 TESTS = Path(__file__).parents[2]
-FAMILIES = (TESTS / "families/assembled", TESTS.parent / "images/base-os")
+FAMILIES = (TESTS / "families/assembled", SMALL_BASE)
 
 
 @pytest.fixture(scope="session")

@@ -18,19 +18,18 @@ import docker
 import pytest
 
 from lj_image.release.record import Built, Record, Records
-from standins.commands import PROGRAM, Project
+from standins.commands import PROGRAM, SMALL_BASE, Project
 
 pytestmark = [pytest.mark.engine]
 
 FAMILIES = Path(__file__).parents[2] / "families"
-IMAGES = Path(__file__).parents[3] / "images"
 SELECT = ("25.02", "--variant", "plain")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, engine: docker.APIClient, base_image: str) -> Project:
     """Return a project whose record says that the base is the image of its release."""
-    project = Project.create(tmp_path_factory.mktemp("days"), FAMILIES / "every-kind", IMAGES / "base-os")
+    project = Project.create(tmp_path_factory.mktemp("days"), FAMILIES / "every-kind", SMALL_BASE)
     with (project.folder / "images/every-kind/image.yaml").open("a") as file:
         file.write("\nrun: {network: host, ipc: host}\n")
     project.configure({})

@@ -16,14 +16,14 @@ from docker.errors import APIError
 from scratch import Scratch
 
 from standins import small
-from standins.commands import Project
+from standins.commands import SMALL_BASE, Project
 from standins.registries import Registry
 from unit.lock.loopback import Loopback
 
 pytestmark = [pytest.mark.engine, pytest.mark.registry]
 
 TESTS = Path(__file__).parents[2]
-FAMILIES = (TESTS / "families/every-kind", TESTS.parent / "images/base-os")
+FAMILIES = (TESTS / "families/every-kind", SMALL_BASE)
 ROOTFS = FAMILIES[0] / "rootfs"
 REPOSITORY = "tests/every-kind"
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")

@@ -26,14 +26,14 @@ import pytest
 from scratch import Scratch
 
 from standins import small
-from standins.commands import Project
+from standins.commands import SMALL_BASE, Project
 from standins.registries import Registry, running
 from unit.lock.loopback import Handler, Loopback, hang_after
 
 pytestmark = [pytest.mark.engine, pytest.mark.registry]
 
 TESTS = Path(__file__).parents[2]
-FAMILIES = (TESTS / "families/every-kind", TESTS.parent / "images/base-os")
+FAMILIES = (TESTS / "families/every-kind", SMALL_BASE)
 PLAIN = ("25.02", "--variant", "plain")
 PLAIN_IMAGE = "every-kind:25.02-plain"
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from standins import small
-from standins.commands import Project
+from standins.commands import SMALL_BASE, Project
 from standins.registries import Registry, running
 from unit.lock.loopback import Loopback
 
 pytestmark = [pytest.mark.engine, pytest.mark.registry]
 
 TESTS = Path(__file__).parents[2]
-FAMILIES = (TESTS / "families/every-kind", TESTS.parent / "images/base-os")
+FAMILIES = (TESTS / "families/every-kind", SMALL_BASE)
 ASKED = ("release", "25.02", "--variant", "plain", "--public", "--region", "all")
 PLACES = ("public", "north", "south")
 NOBODY = {"DOCKER_HOST": "unix:///run/nobody.sock"}

@@ -21,14 +21,14 @@ import docker
 import pytest
 
 from standins import small
-from standins.commands import PROGRAM, Project
+from standins.commands import PROGRAM, SMALL_BASE, Project
 from standins.registries import Registry, running
 from unit.lock.loopback import Loopback
 
 pytestmark = [pytest.mark.engine, pytest.mark.registry]
 
 TESTS = Path(__file__).parents[2]
-FAMILIES = (TESTS / "families/every-kind", TESTS.parent / "images/base-os")
+FAMILIES = (TESTS / "families/every-kind", SMALL_BASE)
 PLAIN = ("25.02", "--variant", "plain")
 EVERYWHERE = ("--public", "--region", "all")
 STEPS = ("lint", "lock", "build", "verify", "push", "notes")

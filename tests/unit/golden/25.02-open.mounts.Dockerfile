@@ -15,7 +15,7 @@
 # Transformers             4.48.3+ali (installed: 4.48.3), pip, in place of the vendor's build of the same version
 # ljperf                   0.1.0, pip
 
-FROM lj-image/base-os:bookworm-75e779bac3c7
+FROM lj-image/base-os:bookworm-ace70880576e
 
 ENV LJPERF_HOOKS="check,compile" \
     NVIDIA_DRIVER_CAPABILITIES="compute,utility" \
@@ -250,7 +250,7 @@ LABEL org.opencontainers.image.revision="${REVISION}" \
       io.lj-image.release="25.02" \
       io.lj-image.tool="0.1.0" \
       io.lj-image.variant="open" \
-      org.opencontainers.image.base.name="lj-image/base-os:bookworm-75e779bac3c7" \
+      org.opencontainers.image.base.name="lj-image/base-os:bookworm-ace70880576e" \
       org.opencontainers.image.description="PyTorch training image for Container Compute Service (ACS)" \
       org.opencontainers.image.title="training-nv-pytorch" \
       org.opencontainers.image.version="25.02-open"
