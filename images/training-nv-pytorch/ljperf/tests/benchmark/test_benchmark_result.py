@@ -15,7 +15,7 @@ from ljperf.models.catalog import model_named
 from ljperf.setup import TrainingSetup
 
 MEMORY = {"allocated": 2**30, "reserved": 2**31, "retries": 0, "host": 2**20}
-GRAPHS = {"graphs": 1, "breaks": 0, "reasons": {}}
+GRAPHS = {"graphs": 1, "breaks": 0, "kernels": 3, "reasons": {}}
 H100 = Machine("cuda", "NVIDIA H100 80GB HBM3", 989e12, {"torch": "2.13.0"})
 CPU = Machine("cpu", "a CPU", None, {"torch": "2.13.0"})
 
@@ -54,6 +54,17 @@ def test_of_ranks_the_slowest_step_the_mean_loss_and_the_most_memory_count() -> 
 def test_memory_that_no_rank_knows_stays_unknown() -> None:
     none = {**MEMORY, "allocated": None}
     assert merged([measured(memory=none), measured(memory=none)]).memory["allocated"] is None
+
+
+@pytest.mark.parametrize(
+    ("graphs", "kernels", "word"),
+    [(2, 5, "yes"), (2, 0, "traced only: no kernel was generated"), (0, 0, "asked for, but nothing was")],
+)
+def test_the_table_says_whether_kernels_came_of_compiling(graphs: int, kernels: int, word: str) -> None:
+    result = published()
+    result["setup"] = {**result["setup"], "compiled": True}
+    result["compile"] = {**GRAPHS, "graphs": graphs, "kernels": kernels}
+    assert ["compiled", *word.split()] in [line.split() for line in table_of(result).splitlines()]
 
 
 def test_a_kept_result_is_read_as_it_was(tmp_path: Path) -> None:

@@ -33,18 +33,20 @@ def quiet_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "tools", "triton", "name", "why"),
+    ("device", "tools", "triton", "headers", "name", "why"),
     [
-        ("cpu", {"g++"}, False, "inductor", None),
-        ("cpu", {"clang++"}, False, "inductor", None),
-        ("cpu", set(), True, "aot_eager", "C++ compiler"),
-        ("cuda", {"gcc"}, True, "inductor", None),
-        ("cuda", {"gcc"}, False, "aot_eager", "Triton"),
-        ("cuda", {"g++"}, True, "aot_eager", "C compiler"),
+        ("cpu", {"g++"}, False, True, "inductor", None),
+        ("cpu", {"clang++"}, False, True, "inductor", None),
+        ("cpu", set(), True, True, "aot_eager", "C++ compiler"),
+        ("cuda", {"gcc"}, True, True, "inductor", None),
+        ("cuda", {"gcc"}, False, True, "aot_eager", "Triton"),
+        ("cuda", {"g++"}, True, True, "aot_eager", "C compiler"),
+        ("cuda", {"gcc"}, True, False, "aot_eager", "python3-dev"),
+        ("cpu", {"g++"}, True, False, "aot_eager", "python3-dev"),
     ],
 )
 def test_inductor_is_used_only_with_the_compilers_it_calls(
-    device: str, tools: set[str], triton: bool, name: str, why: str | None
+    device: str, tools: set[str], triton: bool, headers: bool, name: str, why: str | None
 ) -> None:
     found = usable_backend(
         "inductor",
@@ -52,6 +54,7 @@ def test_inductor_is_used_only_with_the_compilers_it_calls(
         environ={},
         which=lambda tool: tool if tool in tools else None,
         installed=lambda module: triton and module == "triton",
+        has_headers=lambda: headers,
     )
     assert found.name == name
     assert (found.why_not is None) if why is None else (why in (found.why_not or ""))
@@ -62,7 +65,10 @@ def test_compiler_that_the_environment_names_is_the_one_that_counts() -> None:
         return tool if tool == "g++" else None
 
     assert usable_backend("inductor", "cpu", environ={"CXX": "icpx -O2"}, which=which).name == "aot_eager"
-    assert usable_backend("inductor", "cpu", environ={"CXX": "g++ -O2"}, which=which).name == "inductor"
+    assert (
+        usable_backend("inductor", "cpu", environ={"CXX": "g++ -O2"}, which=which, has_headers=lambda: True).name
+        == "inductor"
+    )
 
 
 def test_other_backends_need_no_compiler() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from ljperf.compiling import counters, notice
+from ljperf.compiling import backends, counters, notice
 from ljperf.compiling.blocks import Compiled, TooLateError, compile_blocks
 from ljperf.compiling.finding import NoBlocksError, stacks_of
 from ljperf.compiling.forward import BlockForward, CompiledFunction
@@ -73,6 +73,24 @@ def test_blocks_share_one_graph_and_compute_the_same() -> None:
     for found, want in zip(model.parameters(), expected.parameters(), strict=True):
         assert (found.grad is None) == (want.grad is None)
         assert found.grad is None or torch.equal(found.grad, want.grad)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(backends.usable_backend("inductor", "cpu").why_not is not None, reason="no C++ compiler here")
+def test_kernels_are_counted_that_a_backend_generates_and_also_those_from_its_cache() -> None:
+    model = Model()
+    compile_blocks(model, backend="aot_eager", device="cpu")
+    run(model, 5)
+    assert (counters.graphs().unique, counters.graphs().kernels) == (1, 0)
+    found = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        counters.reset()
+        model = Model()
+        compile_blocks(model, backend="inductor", device="cpu")
+        run(model, 5)
+        found.append(counters.graphs().kernels)
+    assert found[0] == found[1] > 0
 
 
 def test_any_number_of_lengths_makes_two_graphs() -> None:

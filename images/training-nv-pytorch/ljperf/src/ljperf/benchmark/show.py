@@ -26,9 +26,17 @@ def _setup_rows(result: Mapping[str, Any]) -> list[Row]:
         ("devices", f"{setup['world_size']} × {device['name']}"),
         ("batch", f"{batch} × {setup['sequence']} tokens ({setup['micro_batch']} a device and forward)"),
         ("attention, loss", f"{setup['attention']}, {setup['loss']}"),
-        ("compiled", "yes" if setup["compiled"] else "no"),
+        ("compiled", _compiled(setup, result["compile"])),
         ("recomputed layers", str(setup["recompute_layers"])),
     ]
+
+
+def _compiled(setup: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    if not setup["compiled"]:
+        return "no"
+    if not made["graphs"]:
+        return "asked for, but nothing was"
+    return "yes" if made.get("kernels", 1) else "traced only: no kernel was generated"  # older results do not say
 
 
 def _speed_rows(result: Mapping[str, Any]) -> list[Row]:

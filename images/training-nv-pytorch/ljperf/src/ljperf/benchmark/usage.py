@@ -47,9 +47,9 @@ def host_peak() -> int:
 
 
 def graphs() -> dict[str, Any]:
-    """What the compiler made so far in this process: graphs, breaks and their reasons."""
+    """What the compiler made so far in this process: graphs, breaks and their reasons, kernels."""
     found = counters.graphs()
-    return {"graphs": found.unique, "breaks": found.breaks, "reasons": dict(found.reasons)}
+    return {"graphs": found.unique, "breaks": found.breaks, "kernels": found.kernels, "reasons": dict(found.reasons)}
 
 
 def versions() -> dict[str, str]:

@@ -1,12 +1,17 @@
-"""Which compiler can work here: Inductor needs a C++ compiler for CPUs, Triton and a C compiler for GPUs."""
+"""Which compiler can work here: Inductor needs a C++ compiler for CPUs, Triton and a C compiler for GPUs.
+
+Both include Python.h in what they compile.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import shutil
+import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 # Traces, differentiates and partitions the graph as Inductor does (so saves the same memory), but generates no kernels.
@@ -30,15 +35,18 @@ def usable_backend(
     environ: Mapping[str, str] = os.environ,
     which: Callable[[str], str | None] = shutil.which,
     installed: Callable[[str], object] = importlib.util.find_spec,
+    has_headers: Callable[[], bool] | None = None,
 ) -> Backend:
     """Take the wanted backend if the tools it calls are here, else one that calls none. `device`: cpu, cuda …"""
     if wanted != "inductor":
         return Backend(wanted)
-    missing = _missing(device, environ, which, installed)
+    missing = _missing_tool(device, environ, which, installed)
+    if missing is None and not (has_headers or _has_headers)():
+        missing = "the C headers of Python (python3-dev), and there are none"
     return Backend(WITHOUT_COMPILER, f"inductor needs {missing}") if missing else Backend(wanted)
 
 
-def _missing(
+def _missing_tool(
     device: str, environ: Mapping[str, str], which: Callable[[str], str | None], installed: Callable[[str], object]
 ) -> str | None:
     if device == "cpu":
@@ -49,6 +57,12 @@ def _missing(
     return (
         None if _compiler("CC", CC, environ, which) else "a C compiler (gcc) for Triton's launchers, and there is none"
     )
+
+
+def _has_headers() -> bool:
+    """Triton looks where an unpatched Python would have them, PyTorch where this one says."""
+    folders = {sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")}
+    return any(Path(folder, "Python.h").exists() for folder in folders)
 
 
 def _compiler(
