@@ -29,6 +29,8 @@ def test_pip_keeps_torch_where_it_fits(host):
 
 def test_what_triton_launches_kernels_with_can_be_compiled(host):
     """As Triton does it at run time: the C compiler that it looks for, Python's headers, a shared library."""
+    if host.run("python3 -c 'import triton.backends'").failed:
+        pytest.skip("no Triton with backends in this image; where one is promised, its component's own test says so")
     headers = host.check_output(
         "python3 -c %s", "import sysconfig; print(sysconfig.get_path('include', 'posix_prefix'))"
     )
