@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 import torch
-from ljperf.compiling import backends, counters, notice
+from ljperf.compiling import counters, notice
+from ljperf.compiling.backends import usable_backend
 from ljperf.compiling.blocks import Compiled, TooLateError, compile_blocks
 from ljperf.compiling.finding import NoBlocksError, stacks_of
 from ljperf.compiling.forward import BlockForward, CompiledFunction
 from ljperf.compiling.parameters import simplify_parameters
 from torch import nn
+
+MISSING = usable_backend("inductor", "cpu").why_not
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +79,7 @@ def test_blocks_share_one_graph_and_compute_the_same() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(backends.usable_backend("inductor", "cpu").why_not is not None, reason="no C++ compiler here")
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def test_kernels_are_counted_that_a_backend_generates_and_also_those_from_its_cache() -> None:
     model = Model()
     compile_blocks(model, backend="aot_eager", device="cpu")
